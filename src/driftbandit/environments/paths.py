@@ -1,0 +1,90 @@
+"""How tastes move: the path of theta through an environment's life."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.random import Generator
+
+from driftbandit.core import Floats, Ints
+
+_BATCH = 4096
+_MOST_CANDIDATES = 50 * _BATCH
+
+Draw = Callable[[Generator, int], Floats]
+"""Draws n thetas of unit length, shape (n, d)."""
+
+Progress = Callable[[Floats, Floats], Floats]
+"""How far a change goes: from one theta (d,) and n candidates (n, d) to n numbers."""
+
+
+def positive_thetas(dim: int) -> Draw:
+    """Coordinates from U(0, 1), then unit length."""
+    return lambda rng, n: unit(rng.random((n, dim)))
+
+
+def unit(vectors: Floats) -> Floats:
+    """Scale rows to length one."""
+    scaled: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return scaled
+
+
+def fixed_shifts(horizon: int, period: int) -> Ints:
+    """A shift exactly every `period` rounds."""
+    return np.arange(period, horizon, period)
+
+
+def coin_flip_shifts(horizon: int, period: int, rng: Generator) -> Ints:
+    """A shift at the first heads after every `period` quiet rounds, as in the authors' released simulator."""
+    gaps = period + rng.geometric(0.5, size=horizon // period + 1)
+    shifts: Ints = np.cumsum(gaps)
+    return shifts[shifts < horizon]
+
+
+def jumps(
+    rng: Generator, count: int, draw: Draw, measure: Progress, enough: float, explain: Callable[[float], str]
+) -> Floats:
+    """Thetas of `count` regimes, each redrawn until its distance from the one before satisfies `measure` >= `enough`.
+
+    Raises
+    ------
+    ValueError
+        If none of about 200,000 candidates will do; `explain` turns the best value seen into the message.
+    """
+    thetas = [draw(rng, 1)[0]]
+    while len(thetas) < count:
+        best = 0.0
+        for _ in range(0, _MOST_CANDIDATES, _BATCH):
+            candidates = draw(rng, _BATCH)
+            values = measure(thetas[-1], candidates)
+            good = np.flatnonzero(values >= enough)
+            if len(good):
+                thetas.append(candidates[good[0]])
+                break
+            best = max(best, float(values.max()))
+        else:
+            raise ValueError(explain(best))
+    return np.array(thetas)
+
+
+def rotation(rng: Generator, horizon: int, draw: Draw, turns: float) -> Floats:
+    """Theta turns at constant speed in a random plane, `turns` full turns over the horizon."""
+    start = draw(rng, 1)[0]
+    other = rng.standard_normal(len(start))
+    other -= (other @ start) * start
+    other /= np.linalg.norm(other)
+    angle = 2.0 * np.pi * turns * np.arange(horizon)[:, None] / horizon
+    return np.cos(angle) * start + np.sin(angle) * other
+
+
+def brownian(rng: Generator, horizon: int, draw: Draw, step: float) -> Floats:
+    """Theta takes a Gaussian step of size `step` per coordinate every round and is scaled back to unit length."""
+    path = np.empty((horizon, draw(rng, 1).shape[1]))
+    theta = draw(rng, 1)[0]
+    steps = step * rng.standard_normal(path.shape)
+    for t in range(horizon):
+        path[t] = theta
+        theta = theta + steps[t]
+        theta /= np.sqrt(theta @ theta)
+    return path

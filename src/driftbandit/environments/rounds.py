@@ -1,0 +1,61 @@
+"""Simulated rounds: everything that happens, drawn once, so that every policy sees the same world."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from driftbandit.core import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """A simulated environment as arrays.
+
+    Attributes
+    ----------
+    catalogue : array of shape (A, d)
+        Feature vectors.
+    pools : array of shape (T, K)
+        Catalogue rows shown in each round.
+    arms : array of shape (T, K)
+        Ids of the arms shown; the row of the catalogue unless an arm's features change with time.
+    means : array of shape (T, K)
+        Expected rewards of the arms shown.
+    rewards : array of shape (T, K)
+        Rewards that playing them would give.
+    shifts : array of int
+        Rounds that are the first of a new regime.
+    noise : float
+        Standard deviation of a reward, as a policy may be told it.
+    reward_range : (float, float)
+        Bounds of (almost) all rewards, as a context-free policy may be told them.
+    settings : dict
+        What the environment was made from.
+    """
+
+    catalogue: Floats
+    pools: Ints
+    arms: Ints
+    means: Floats
+    rewards: Floats
+    shifts: Ints
+    noise: float
+    reward_range: tuple[float, float]
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.pools)
+
+    @property
+    def dim(self) -> int:
+        """Number of features."""
+        return int(self.catalogue.shape[1])
+
+    def regret_of(self, choices: Ints) -> Floats:
+        """Pseudo-regret of each round: expected reward of its best arm minus that of the one chosen."""
+        chosen = np.take_along_axis(self.means, choices[:, None], axis=1)[:, 0]
+        regret: Floats = self.means.max(axis=1) - chosen
+        return regret

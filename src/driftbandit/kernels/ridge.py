@@ -1,0 +1,261 @@
+"""Ridge regression on a flat row of numbers: score a pool, predict one arm, absorb one reward.
+
+A row holds ``[n, theta (d), lower triangle of A^-1 (d * (d + 1) / 2)]``, with A = ridge * I + sum of x x' over the n rewards
+absorbed; half the matrix is half the memory and half the work, and cannot become asymmetric. `settings` holds
+``[ridge, scale, growth, constant, offset]``; the confidence radius after n rewards is
+``scale * sqrt(d * ln(1 + growth * n) + constant) + offset``, which covers the paper's, the released code's, the
+Abbasi-Yadkori and a constant radius (see `driftbandit.models.ridge.Radius`).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from driftbandit.core import TIE, Floats
+from driftbandit.kernels.compile import jit
+
+# Above this many multiplications one matrix product scores a pool faster than plain loops do.
+_BLAS_WORK = 4096
+
+# Relative slack that keeps a bound computed in floating point a bound.
+_ROUNDING = 1e-9
+
+
+def row_size(dim: int) -> int:
+    """Length of a row."""
+    return 1 + dim + dim * (dim + 1) // 2
+
+
+@jit
+def reset(settings: Floats, row: Floats, dim: int) -> None:
+    """Start afresh: no rewards, theta = 0, A^-1 = I / ridge."""
+    row[:] = 0.0
+    at = 1 + dim
+    for i in range(dim):
+        row[at + i] = 1.0 / settings[0]
+        at += i + 1
+
+
+@jit
+def radius(settings: Floats, n: float, dim: int) -> float:
+    """Multiplier that turns sqrt(x' A^-1 x) into a confidence width."""
+    if settings[1] == 0.0:
+        return settings[4]
+    growth = math.log(1.0 + settings[2] * n)
+    return settings[1] * math.sqrt(dim * growth + settings[3]) + settings[4]
+
+
+@jit
+def predict(settings: Floats, row: Floats, x: Floats) -> tuple[float, float]:
+    """Predicted reward and confidence width of one arm."""
+    d = len(x)
+    mean = 0.0
+    for i in range(d):
+        mean += row[1 + i] * x[i]
+    return mean, radius(settings, row[0], d) * math.sqrt(_square(row, x))
+
+
+@jit
+def update(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
+    """Absorb one reward: rank-one update of A^-1, and of theta along A^-1 x; False, and no update, where not finite."""
+    d = len(x)
+    z, mean, square = project(row, x)
+    if not math.isfinite(mean) or not math.isfinite(square):
+        return False
+    step = (reward - mean) / (1.0 + square)
+    shrink = 1.0 / math.sqrt(1.0 + square)
+    for i in range(d):
+        row[1 + i] += step * z[i]
+        z[i] *= shrink
+    subtract_outer(row, z)
+    row[0] += 1.0
+    return True
+
+
+@jit
+def project(row: Floats, x: Floats) -> tuple[Floats, float, float]:
+    """A^-1 x, theta'x and x' A^-1 x."""
+    d = len(x)
+    z = np.zeros(d)
+    at = 1 + d
+    for i in range(d):
+        line = row[at : at + i + 1]
+        total = line[i] * x[i]
+        for j in range(i):
+            total += line[j] * x[j]
+            z[j] += line[j] * x[i]
+        z[i] += total
+        at += i + 1
+    mean, square = 0.0, 0.0
+    for i in range(d):
+        mean += row[1 + i] * x[i]
+        square += z[i] * x[i]
+    return z, mean, square
+
+
+@jit
+def subtract_outer(row: Floats, w: Floats) -> None:
+    """A^-1 -= w w'."""
+    at = 1 + len(w)
+    for i in range(len(w)):
+        line = row[at : at + i + 1]
+        for j in range(i + 1):
+            line[j] -= w[i] * w[j]
+        at += i + 1
+
+
+@jit
+def optimistic_arm(settings: Floats, bank: Floats, member: int, features: Floats) -> int:
+    """Index of the arm with the highest mean + radius * sqrt(x' A^-1 x), ties to the lowest; -1 where not finite.
+
+    With `top` a bound on the largest eigenvalue of A^-1, mean + radius * |x| * sqrt(top) bounds an arm's score from above
+    at the cost of two dot products. Only arms whose bound reaches the best score need the full quadratic form, which
+    on a trained model are few.
+    """
+    count, d = features.shape
+    row = bank[member]
+    explore = radius(settings, row[0], d)
+    reach = explore * math.sqrt(_largest_eigenvalue_bound(row, d))
+    means = np.empty(count)
+    scores = np.empty(count)
+    first = 0
+    for k in range(count):
+        mean, square = 0.0, 0.0
+        for i in range(d):
+            mean += features[k, i] * row[1 + i]
+            square += features[k, i] * features[k, i]
+        means[k] = mean
+        scores[k] = mean + reach * math.sqrt(square)
+        if not math.isfinite(scores[k]) or not math.isfinite(square):
+            return -1
+        if scores[k] > scores[first]:
+            first = k
+    best = means[first] + explore * math.sqrt(_square(row, features[first]))
+    contenders = 0
+    for k in range(count):
+        if scores[k] >= best - TIE:
+            contenders += 1
+    if 2 * contenders > count and contenders * d * d > _BLAS_WORK:
+        products = np.dot(features, _whole_inverse(row, d))
+        for k in range(count):
+            square = 0.0
+            for i in range(d):
+                square += products[k, i] * features[k, i]
+            scores[k] = means[k] + explore * math.sqrt(max(square, 0.0))
+            best = max(best, scores[k])
+    else:
+        for k in range(count):
+            if scores[k] >= best - TIE:
+                scores[k] = means[k] + explore * math.sqrt(_square(row, features[k]))
+                best = max(best, scores[k])
+    for k in range(count):
+        if scores[k] >= best - TIE:
+            return k
+    return -1  # the model itself is not finite
+
+
+@jit
+def _largest_eigenvalue_bound(row: Floats, d: int) -> float:
+    """Upper bound on the largest eigenvalue of A^-1 from its trace and norm (Wolkowicz and Styan, 1980)."""
+    trace, diagonal, norm = 0.0, 0.0, 0.0
+    at = 1 + d
+    for i in range(d):
+        trace += row[at + i]
+        diagonal += row[at + i] * row[at + i]
+        at += i + 1
+    for i in range(1 + d, len(row)):
+        norm += row[i] * row[i]
+    mean = trace / d
+    spread = max((2.0 * norm - diagonal) / d - mean * mean, 0.0)
+    return (mean + math.sqrt((d - 1) * spread)) * (1.0 + _ROUNDING)
+
+
+@jit
+def _whole_inverse(row: Floats, d: int) -> Floats:
+    """Both triangles of A^-1."""
+    inverse = np.empty((d, d))
+    at = 1 + d
+    for i in range(d):
+        for j in range(i + 1):
+            inverse[i, j] = row[at + j]
+            inverse[j, i] = row[at + j]
+        at += i + 1
+    return inverse
+
+
+@jit
+def sampled_arm(
+    bank: Floats, member: int, features: Floats, noise: Floats, explore: float
+) -> int:
+    """Index of the arm with the highest mean + explore * noise[k] * sqrt(x' A^-1 x); -1 where not finite.
+
+    With independent standard normal noise this is Thompson sampling with a fresh theta for every arm.
+    """
+    count, d = features.shape
+    row = bank[member]
+    scores = np.empty(count)
+    for k in range(count):
+        mean = 0.0
+        for i in range(d):
+            mean += features[k, i] * row[1 + i]
+        scores[k] = mean + explore * noise[k] * math.sqrt(_square(row, features[k]))
+    return first_best(scores)
+
+
+@jit
+def sampled_theta_arm(
+    bank: Floats, member: int, features: Floats, noise: Floats, explore: float
+) -> int:
+    """Index of the best arm under one theta drawn from N(theta, explore^2 A^-1); -1 where not finite."""
+    count, d = features.shape
+    row = bank[member]
+    sample = row[1 : 1 + d].copy()
+    factor = np.zeros((d, d))
+    at = 1 + d
+    for i in range(d):  # Cholesky, row by row
+        for j in range(i + 1):
+            total = row[at + j]
+            for k in range(j):
+                total -= factor[i, k] * factor[j, k]
+            factor[i, j] = math.sqrt(max(total, 0.0)) if i == j else total / factor[j, j]
+        at += i + 1
+    for i in range(d):
+        for j in range(i + 1):
+            sample[i] += explore * factor[i, j] * noise[j]
+    scores = np.empty(count)
+    for k in range(count):
+        scores[k] = 0.0
+        for i in range(d):
+            scores[k] += features[k, i] * sample[i]
+    return first_best(scores)
+
+
+@jit
+def first_best(scores: Floats) -> int:
+    """Lowest index whose score is within TIE of the highest; -1 if any score is not finite."""
+    best = -math.inf
+    for score in scores:
+        if not math.isfinite(score):
+            return -1
+        best = max(best, score)
+    for k in range(len(scores)):
+        if scores[k] >= best - TIE:
+            return k
+    return -1
+
+
+@jit
+def _square(row: Floats, x: Floats) -> float:
+    """x' A^-1 x, never below zero."""
+    at = 1 + len(x)
+    total = 0.0
+    for i in range(len(x)):
+        line = row[at : at + i + 1]
+        half = 0.5 * line[i] * x[i]
+        for j in range(i):
+            half += line[j] * x[j]
+        total += half * x[i]
+        at += i + 1
+    return max(2.0 * total, 0.0)

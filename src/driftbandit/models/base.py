@@ -1,0 +1,99 @@
+"""What a reward model must be able to do, and what it gets for free."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.random import Generator
+
+from driftbandit.core import LARGEST, Floats, Ints
+from driftbandit.kernels.compile import plain
+from driftbandit.kernels.ridge import first_best
+from driftbandit.kernels.windows import judge_round
+
+
+class RewardModel:
+    """Base class of reward models; subclass it to bring your own.
+
+    A model object holds settings only. What it has learned lives in a flat float64 row of length `size`, owned by the
+    policy, so that any number of members share one model object and saving a policy is saving arrays. Write `reset`,
+    `predict` and `update`; `choose` and `judge` come from here, in plain Python. The shipped models replace
+    those two with compiled ones.
+
+    Parameters
+    ----------
+    dim : int
+        Number of features.
+    noise : float
+        Standard deviation of a reward around its mean.
+    ridge, explore, delta :
+        Regularisation, exploration and error probability, as `DLinUCB` got them; use what fits.
+
+    Examples
+    --------
+    A member that ignores the features and trusts the mean of what it has seen:
+
+    >>> from driftbandit import DLinUCB, RewardModel
+    >>> class RunningMean(RewardModel):
+    ...     size = 2  # how many rewards, and their mean
+    ...     def reset(self, row):
+    ...         row[:] = 0.0
+    ...     def predict(self, row, x):
+    ...         return row[1], self.noise / (1.0 + row[0]) ** 0.5
+    ...     def update(self, row, x, reward):
+    ...         row[0] += 1.0
+    ...         row[1] += (reward - row[1]) / row[0]
+    >>> policy = DLinUCB(dim=1, noise=0.1, model=RunningMean)
+    >>> for reward in [0.5] * 200 + [3.0] * 20:
+    ...     changes = policy.learn([1.0], reward)
+    >>> [change.kind for change in policy.changes][:1]
+    ['spawned']
+    """
+
+    reward_range: ClassVar[tuple[float, float]] = (-LARGEST, LARGEST)
+    size: int
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        noise: float = 1.0,
+        ridge: float = 0.1,
+        explore: float | None = None,
+        delta: float = 0.01,
+    ) -> None:
+        self.dim = dim
+        self.noise = noise
+        self.ridge = ridge
+        self.explore = explore
+        self.delta = delta
+
+    def reset(self, row: Floats) -> None:
+        """Forget everything, in place."""
+        raise NotImplementedError(f"{type(self).__name__}.reset")
+
+    def predict(self, row: Floats, x: Floats) -> tuple[float, float]:
+        """Predicted reward of an arm with features `x`, and how far off the mean reward may be."""
+        raise NotImplementedError(f"{type(self).__name__}.predict")
+
+    def update(self, row: Floats, x: Floats, reward: float) -> object:
+        """Absorb one reward, in place."""
+        raise NotImplementedError(f"{type(self).__name__}.update")
+
+    def choose(
+        self, bank: Floats, member: int, features: Floats, generator: Generator
+    ) -> int:
+        """Index of the arm that row `member` would play, here the highest prediction + width; -1 if a score is not finite."""
+        row = bank[member]
+        scores = np.array([sum(self.predict(row, x)) for x in features], dtype=np.float64)
+        return first_best(scores)
+
+    def judge(
+        self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float
+    ) -> int:
+        """Show one reward to the first `count` members of `bank`; see `kernels.windows.judge_round`."""
+        kind = type(self)
+        return plain(judge_round)(
+            kind.predict, kind.update, self, bank, ledger, rules, count, x, reward
+        )

@@ -1,0 +1,53 @@
+"""Ridge regression that explores by sampling instead of by optimism.
+
+The posterior of theta is N(theta, explore^2 A^-1). One sample a round is linear Thompson sampling (Agrawal and Goyal,
+ICML 2013); a fresh sample for every arm explores more and is what the released adTS does.
+"""
+
+from __future__ import annotations
+
+from numpy.random import Generator
+
+from driftbandit.core import Floats
+from driftbandit.kernels import ridge as kernel
+from driftbandit.models.ridge import Radius, RidgeModel
+
+
+class ThompsonModel(RidgeModel):
+    """Ridge regression with Thompson sampling; `explore` scales the posterior's standard deviation (default: noise).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> model = ThompsonModel(2, noise=0.0, ridge=1.0)  # no noise: greedy
+    >>> bank = np.empty((1, model.size))
+    >>> model.reset(bank[0])
+    >>> model.update(bank[0], np.array([0.0, 1.0]), 1.0)
+    True
+    >>> model.choose(bank, 0, np.eye(2), np.random.default_rng(0))
+    1
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        noise: float = 1.0,
+        ridge: float = 0.1,
+        explore: float | None = None,
+        delta: float = 0.01,
+        radius: Radius | None = None,
+        per_arm: bool = False,
+    ) -> None:
+        super().__init__(
+            dim, noise=noise, ridge=ridge, explore=explore, delta=delta, radius=radius
+        )
+        self._spread = noise if explore is None else explore
+        self._per_arm = per_arm
+
+    def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
+        if self._per_arm:
+            noise = generator.standard_normal(len(features))
+            return kernel.sampled_arm(bank, member, features, noise, self._spread)
+        noise = generator.standard_normal(self.dim)
+        return kernel.sampled_theta_arm(bank, member, features, noise, self._spread)

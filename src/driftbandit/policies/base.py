@@ -1,0 +1,94 @@
+"""What policies share: a change log, a round counter, and a policy around a single reward model."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from driftbandit.core import (
+    Change,
+    ChangeLog,
+    Stateful,
+    as_dim,
+    as_example,
+    as_pool,
+    as_reward,
+    new_generator,
+    not_finite,
+)
+from driftbandit.models.base import RewardModel
+
+
+class PolicyBase(Stateful):
+    """Counts rounds and remembers the latest changes; subclasses add `choose` and `learn`."""
+
+    dim: int | None = None
+    """Number of features, None for a context-free policy, which takes arm ids instead."""
+
+    evidence: ClassVar[tuple[str, ...]] = ()
+    """Names of the numbers that this policy's changes carry; empty if it never reports one."""
+
+    _parts = ("rounds", "_log")
+
+    def __init__(self) -> None:
+        self.rounds = 0
+        self._log = ChangeLog(self.evidence, capacity=1000 if self.evidence else 1)
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The latest 1,000 changes, oldest first."""
+        return tuple(self._log)
+
+    def _report(self, *changes: Change) -> tuple[Change, ...]:
+        for change in changes:
+            self._log.append(change)
+        return changes
+
+
+class ModelPolicy(PolicyBase):
+    """A policy that is one reward model and nothing else."""
+
+    dim: int
+    _parts = (*PolicyBase._parts, "_bank", "_generator")
+
+    def __init__(self, dim: int, model: RewardModel, seed: int = 0) -> None:
+        super().__init__()
+        self.dim = as_dim(dim)
+        self._model = model
+        self._bank = np.empty((1, model.size))
+        self._row = self._bank[0]
+        self._generator = new_generator(seed)
+        self._low, self._high = model.reward_range
+        model.reset(self._bank[0])
+
+    def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
+        """Index of the arm to play among this round's candidates.
+
+        Parameters
+        ----------
+        features : array of shape (K, dim)
+            The candidates' features.
+        arms : ignored
+            Accepted so that every policy can be called alike.
+        """
+        pool = as_pool(features, self.dim)
+        best = self._model.choose(self._bank, 0, pool, self._generator)
+        if best < 0:
+            raise not_finite(pool)
+        return best
+
+    def learn(
+        self, features: ArrayLike | None, reward: float, arm: int | None = None
+    ) -> tuple[Change, ...]:
+        """Learn the reward of an arm with these features, shape (dim,); returns the changes it revealed."""
+        x = as_example(features, self.dim)
+        reward = as_reward(reward, self._low, self._high)
+        if not self._model.update(self._row, x, reward):
+            raise not_finite(x)
+        self.rounds += 1
+        return ()
+
+    def _after_restore(self) -> None:
+        self._row = self._bank[0]

@@ -1,0 +1,324 @@
+"""dLinUCB: a coordinator over linear members that notices when tastes shift.
+
+Every member is a reward model with a confidence width. A reward outside a member's interval is a miss, and a member that misses too often in
+its recent window is out of date: the coordinator spawns a new member as soon as no member is beyond doubt, retires the lost
+ones, and lets the member with the lowest plausible miss rate choose. Wu, Iyer and Wang, SIGIR 2018, Algorithm 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from driftbandit.core import (
+    Change,
+    ChangeKind,
+    as_count,
+    as_dim,
+    as_example,
+    as_number,
+    as_pool,
+    as_reward,
+    new_generator,
+    not_finite,
+)
+from driftbandit.kernels import windows
+from driftbandit.models import MODELS, Radius, RewardModel, RidgeModel
+from driftbandit.policies.base import PolicyBase
+
+Rule = Literal["paper", "released"]
+
+_FIRST_CAPACITY = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member as it stands now.
+
+    Attributes
+    ----------
+    id : int
+        Counted from 0 in order of birth.
+    spawned_at : int
+        Round after which it was added.
+    age : int
+        Rounds it has been judged on.
+    updates : int
+        Rewards it accepted; the others were misses.
+    miss_rate : float
+        Share of misses in its window.
+    width : float
+        Half-width of the confidence interval of that share.
+    spawn_bound, retire_bound : float
+        A new member is spawned when every miss rate is above the first; above the second a member is retired.
+    """
+
+    id: int
+    spawned_at: int
+    age: int
+    updates: int
+    miss_rate: float
+    width: float
+    spawn_bound: float
+    retire_bound: float
+
+
+class DLinUCB(PolicyBase):
+    """Dynamic linear bandit: the paper's policy.
+
+    With the defaults it follows Algorithm 1 as printed, except that epsilon is positive (the printed sign makes every
+    reward a miss); `preset` gives the settings behind the paper's table and the authors' code.
+
+    Parameters
+    ----------
+    dim : int
+        Number of features.
+    noise : float
+        Standard deviation of a reward around its mean.
+    ridge : float
+        Regularisation of a member (the paper's lambda).
+    explore : float, optional
+        Constant multiplier of sqrt(x' A^-1 x) in the arm choice; by default the radius of the miss test (the paper's alpha_t).
+    delta : float
+        Share of misses that a healthy member is allowed (delta_1).
+    spawn_delta : float
+        Share of misses above which no member is beyond doubt (delta_1 tilde); equal to `delta` keeps a single member.
+    window_delta : float
+        Error probability of the miss-rate estimate (delta_2).
+    window : int
+        How many recent rounds the miss rate looks at (tau).
+    model : str or callable
+        What a member is: 'ridge', 'logistic', 'thompson', or a `RewardModel` subclass (or any callable that takes
+        `dim` and the keywords `noise`, `ridge`, `explore` and `delta`). The coordinator sees its predictions and widths only.
+    max_members : int
+        At this many members the one with the highest miss rate makes room for a new one.
+    radius : {'paper', 'released'}
+        Confidence radius and epsilon of the miss test: as printed, or as in the authors' code. Ridge and Thompson members only.
+    counting : {'paper', 'released'}
+        How the miss rate is counted and compared: divided by the window's length, first width 0, < and >= as printed; or
+        divided by the length plus one, first width 0.5, <= and > as in the authors' code.
+    seed : int
+        Seed of the policy's own generator, used by members that sample.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> policy = DLinUCB(dim=5, noise=0.1)
+    >>> for t in range(1000):
+    ...     features = rng.standard_normal((10, 5))
+    ...     arm = policy.choose(features)
+    ...     taste = 0.5 if t < 500 else -0.5  # every weight flips its sign
+    ...     changes = policy.learn(features[arm], features[arm].sum() * taste)
+    >>> [(change.kind, change.round) for change in policy.changes]
+    [('spawned', 517), ('retired', 519)]
+    """
+
+    evidence = ("miss_rate", "bound", "age", "updates")
+
+    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
+        "paper": {},
+        "table1": {"explore": 0.6, "counting": "released"},
+        "released": {"explore": 0.6, "counting": "released", "radius": "released"},
+    }
+    """Settings of the named presets, over the defaults: the paper as printed (with epsilon positive), the setting that
+    reproduces its Table 1, and the authors' released code."""
+
+    dim: int
+    _parts = (*PolicyBase._parts, "_bank", "_ledger", "_count", "_leader", "_spawned", "_generator")
+    _growing = frozenset({"_bank", "_ledger"})
+
+    def __init__(
+        self,
+        dim: int,
+        noise: float,
+        *,
+        ridge: float = 0.1,
+        explore: float | None = None,
+        delta: float = 0.01,
+        spawn_delta: float = 0.002,
+        window_delta: float = 0.1,
+        window: int = 200,
+        model: str | Callable[..., RewardModel] = "ridge",
+        max_members: int = 50,
+        radius: Rule = "paper",
+        counting: Rule = "paper",
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self.dim = as_dim(dim)
+        self.noise = as_number("noise", noise, 0.0)
+        self.ridge = as_number("ridge", ridge, 0.0, open_low=True)
+        self.explore = None if explore is None else as_number("explore", explore, 0.0)
+        self.delta = _as_probability("delta", delta)
+        self.spawn_delta = as_number("spawn_delta", spawn_delta, 0.0, self.delta)
+        self.window_delta = _as_probability("window_delta", window_delta)
+        self.window = as_count("window", window)
+        self.max_members = as_count("max_members", max_members)
+        for name, value in (("radius", radius), ("counting", counting)):
+            if value not in ("paper", "released"):
+                raise ValueError(f"{name}: expected 'paper' or 'released', got {value!r}")
+        self._model = self._build_model(model, radius)
+        self._low, self._high = self._model.reward_range
+        # Two-sided bound on Gaussian noise: sqrt(2) * sigma * erfinv(1 - delta).
+        spread = NormalDist().inv_cdf(1.0 - self.delta / 2.0)
+        released = float(counting == "released")
+        self._rules = np.array(
+            [
+                spread * (self.noise**2 if radius == "released" else self.noise),
+                self.delta,
+                self.spawn_delta,
+                math.log(1.0 / self.window_delta) / 2.0,
+                released,
+                0.5 * released,
+                math.sqrt(math.log(self.window)),
+                released,
+            ]
+        )
+        self._bank = np.empty((_FIRST_CAPACITY, self._model.size))
+        self._ledger = np.zeros((_FIRST_CAPACITY, windows.RING + self.window), dtype=np.int64)
+        self._generator = new_generator(seed)
+        self._count = self._leader = self._spawned = 0
+        self._add_member()
+
+    def _build_model(self, model: str | Callable[..., RewardModel], radius: Rule) -> RewardModel:
+        settings: dict[str, Any] = {
+            "noise": self.noise,
+            "ridge": self.ridge,
+            "explore": self.explore,
+            "delta": self.delta,
+        }
+        if isinstance(model, str):
+            if model not in MODELS:
+                raise ValueError(f"model: expected one of {', '.join(MODELS)}, got {model!r}")
+            model = MODELS[model]
+        if isinstance(model, type) and issubclass(model, RidgeModel):
+            rule = Radius.released if radius == "released" else Radius.paper
+            settings["radius"] = rule(
+                self.dim, noise=self.noise, ridge=self.ridge, delta=self.delta
+            )
+        return model(self.dim, **settings)
+
+    @classmethod
+    def preset(cls, name: str, dim: int, noise: float, **overrides: Any) -> Self:
+        """Build the policy with the settings of `PRESETS`, any of them overridden by keyword."""
+        if name not in cls.PRESETS:
+            raise ValueError(f"preset: expected one of {', '.join(cls.PRESETS)}, got {name!r}")
+        return cls(dim, noise, **{**cls.PRESETS[name], **overrides})
+
+    @property
+    def members(self) -> tuple[Member, ...]:
+        """The members as they stand, oldest first."""
+        return tuple(self._describe(entry) for entry in self._ledger[: self._count])
+
+    @property
+    def leader(self) -> int:
+        """Id of the member that chooses the next arm."""
+        return int(self._ledger[self._leader, windows.ID])
+
+    def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
+        """Index of the arm to play, picked by the leading member (lines 4 to 6).
+
+        Parameters
+        ----------
+        features : array of shape (K, dim)
+            The candidates' features.
+        arms : ignored
+            Accepted so that every policy can be called alike.
+        """
+        pool = as_pool(features, self.dim)
+        best = self._model.choose(self._bank, self._leader, pool, self._generator)
+        if best < 0:
+            raise not_finite(pool)
+        return best
+
+    def learn(
+        self, features: ArrayLike | None, reward: float, arm: int | None = None
+    ) -> tuple[Change, ...]:
+        """Show the reward of an arm with these features, shape (dim,), to every member; returns the changes."""
+        x = as_example(features, self.dim)
+        reward = as_reward(reward, self._low, self._high)
+        leader = self._model.judge(
+            self._bank, self._ledger, self._rules, self._count, x, reward
+        )
+        if leader == windows.NOT_FINITE:
+            raise not_finite(x)
+        self.rounds += 1
+        if leader == windows.REVIEW:
+            return self._review()
+        self._leader = leader
+        return ()
+
+    def _review(self) -> tuple[Change, ...]:
+        """Retire lost members and spawn a new one where none is fine (lines 16 to 26)."""
+        entries = self._ledger[: self._count]
+        standings = [windows.standing(entry, self._rules) for entry in entries]
+        retired = [m for m, verdict in enumerate(standings) if verdict == windows.LOST]
+        # A spawn is what the best of the old members made necessary, so its numbers are the evidence.
+        calmest = min((self._describe(entry) for entry in entries), key=lambda m: m.miss_rate)
+        spawn = windows.FINE not in standings
+        if spawn and self._count - len(retired) == self.max_members:
+            retired.append(max(range(self._count), key=lambda m: self._describe(entries[m]).miss_rate))
+        changes = [self._change("retired", self._describe(entries[m])) for m in retired]
+        keep = [m for m in range(self._count) if m not in retired]
+        self._bank[: len(keep)] = self._bank[keep]
+        self._ledger[: len(keep)] = self._ledger[keep]
+        self._count = len(keep)
+        if spawn:
+            changes.insert(0, self._change("spawned", calmest, member=self._spawned))
+            self._add_member()
+        self._leader = windows.leader(self._ledger, self._rules, self._count)
+        return self._report(*changes)
+
+    def _add_member(self) -> None:
+        if self._count == len(self._bank):
+            self._bank = np.concatenate([self._bank, np.empty_like(self._bank)])
+            self._ledger = np.concatenate([self._ledger, np.zeros_like(self._ledger)])
+        self._model.reset(self._bank[self._count])
+        self._ledger[self._count] = 0
+        self._ledger[self._count, : windows.AGE] = self._spawned, self.rounds
+        self._count += 1
+        self._spawned += 1
+
+    def _describe(self, entry: np.ndarray[Any, np.dtype[np.int64]]) -> Member:
+        rate, width = windows.miss_rate(entry, self._rules)
+        identity, spawned_at, age, _, updates = entry[: windows.RING].tolist()
+        return Member(
+            identity,
+            spawned_at,
+            age,
+            updates,
+            rate,
+            width,
+            self.spawn_delta + width,
+            self.delta + width,
+        )
+
+    def _change(self, kind: ChangeKind, why: Member, member: int | None = None) -> Change:
+        evidence = {
+            "miss_rate": why.miss_rate,
+            "bound": why.spawn_bound if kind == "spawned" else why.retire_bound,
+            "age": float(why.age),
+            "updates": float(why.updates),
+        }
+        return Change(self.rounds, kind, why.id if member is None else member, evidence)
+
+    def _after_restore(self) -> None:
+        rows = len(self._ledger)
+        if not 0 < self._count <= rows == len(self._bank) or not 0 <= self._leader < self._count:
+            raise ValueError("state: count, leader, bank and ledger contradict each other")
+        if (self._ledger[:, windows.AGE] < 0).any():
+            raise ValueError("state: ledger: ages must not be negative")
+
+
+def _as_probability(name: str, value: float) -> float:
+    number = as_number(name, value, 0.0, 1.0, open_low=True)
+    if number == 1.0:
+        raise ValueError(f"{name}: expected a number in (0, 1), got {value!r}")
+    return number
