@@ -1,3 +1,95 @@
-from driftbandit.policies.dlinucb import DLinUCB
-from driftbandit.policies.linucb import LinUCB
-from driftbandit.models import RewardModel
+"""driftbandit: contextual bandits for a world that changes.
+
+Everything public can be imported from here. Names are loaded on first use, so that ``import driftbandit`` costs little more than numpy.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from driftbandit.core import Change, Policy
+
+if TYPE_CHECKING:
+    from driftbandit.conformance import check_policy
+    from driftbandit.environments import Rounds, World, synthetic
+    from driftbandit.evaluation import Trace, compare, simulate, summarise
+    from driftbandit.models import LogisticModel, Radius, RewardModel, RidgeModel, ThompsonModel
+    from driftbandit.policies.adts import AdTS
+    from driftbandit.policies.dlinucb import DLinUCB, Member
+    from driftbandit.policies.gamma_restart import GammaRestart
+    from driftbandit.policies.lints import LinTS
+    from driftbandit.policies.linucb import LinUCB
+    from driftbandit.policies.meta_bandit import MetaBandit
+    from driftbandit.policies.oracle import OracleLinUCB
+    from driftbandit.policies.random_choice import RandomChoice
+    from driftbandit.policies.ucb1 import UCB1
+    from driftbandit.policies.wmducb1 import WMDUCB1
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "AdTS": "policies.adts",
+    "DLinUCB": "policies.dlinucb",
+    "GammaRestart": "policies.gamma_restart",
+    "LinTS": "policies.lints",
+    "LinUCB": "policies.linucb",
+    "LogisticModel": "models",
+    "Member": "policies.dlinucb",
+    "MetaBandit": "policies.meta_bandit",
+    "OracleLinUCB": "policies.oracle",
+    "Radius": "models",
+    "RandomChoice": "policies.random_choice",
+    "RewardModel": "models",
+    "RidgeModel": "models",
+    "Rounds": "environments",
+    "ThompsonModel": "models",
+    "Trace": "evaluation",
+    "UCB1": "policies.ucb1",
+    "WMDUCB1": "policies.wmducb1",
+    "World": "environments",
+    "check_policy": "conformance",
+    "compare": "evaluation",
+    "simulate": "evaluation",
+    "summarise": "evaluation",
+    "synthetic": "environments",
+}
+
+__all__ = [
+    "AdTS",
+    "Change",
+    "DLinUCB",
+    "GammaRestart",
+    "LinTS",
+    "LinUCB",
+    "LogisticModel",
+    "Member",
+    "MetaBandit",
+    "OracleLinUCB",
+    "Policy",
+    "Radius",
+    "RandomChoice",
+    "RewardModel",
+    "RidgeModel",
+    "Rounds",
+    "ThompsonModel",
+    "Trace",
+    "UCB1",
+    "WMDUCB1",
+    "World",
+    "check_policy",
+    "compare",
+    "simulate",
+    "summarise",
+    "synthetic",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'driftbandit' has no attribute {name!r}")
+    value = getattr(import_module(f"driftbandit.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

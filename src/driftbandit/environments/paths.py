@@ -10,7 +10,7 @@ from numpy.random import Generator
 from driftbandit.core import Floats, Ints
 
 _BATCH = 4096
-_MOST_CANDIDATES = 50 * _BATCH
+MOST_CANDIDATES = 50 * _BATCH
 
 Draw = Callable[[Generator, int], Floats]
 """Draws n thetas of unit length, shape (n, d)."""
@@ -55,7 +55,7 @@ def jumps(
     thetas = [draw(rng, 1)[0]]
     while len(thetas) < count:
         best = 0.0
-        for _ in range(0, _MOST_CANDIDATES, _BATCH):
+        for _ in range(0, MOST_CANDIDATES, _BATCH):
             candidates = draw(rng, _BATCH)
             values = measure(thetas[-1], candidates)
             good = np.flatnonzero(values >= enough)

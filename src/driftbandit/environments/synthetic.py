@@ -19,6 +19,9 @@ from driftbandit.environments.rounds import Rounds
 _REACH = 4.0
 """Standard deviations of noise that `Rounds.reward_range` allows for beyond the means."""
 
+_CHUNK = 4096
+"""Rounds whose features are gathered at a time."""
+
 
 @dataclass(frozen=True)
 class World:
@@ -39,8 +42,8 @@ class World:
     rule : {'distance', 'arms'}
         What has that size: the L2 distance of the thetas, or the change of the expected reward for `share` of the arms.
     share : float
-        Share of arms that a shift changes (rho). Under 'distance' the other arms are projected onto the null space of all
-        changes of theta so far, so that nothing ever changes for them.
+        Share of arms that a shift changes (rho), on a 'jumps' path. Under 'distance' the other arms are projected, for one
+        period, onto the null space of the latest change of theta; at 0 theta never changes.
     period : int
         Rounds between shifts.
     times : {'fixed', 'coin'}
@@ -99,6 +102,8 @@ class World:
         for name in ("noise", "shift", "turns", "step"):
             as_number(name, getattr(self, name), 0.0)
         as_number("share", self.share, 0.0, 1.0)
+        if self.share != 1.0 and self.path != "jumps":
+            raise ValueError(f"share: expected 1 on a {self.path!r} path, got {self.share:g}")
         low, high = self.clicks
         as_number("clicks", high, as_number("clicks", low, 0.0, 1.0), 1.0)
 
@@ -201,7 +206,7 @@ def _path(settings: World, catalogue: Floats, rng: Generator) -> tuple[Floats, I
     horizon = settings.horizon
     draw = paths.positive_thetas(_free_dim(settings))
     none = np.empty(0, dtype=np.int64)
-    if settings.path == "still":
+    if settings.path == "still" or settings.share == 0.0:
         return draw(rng, 1), np.zeros(horizon, dtype=np.int64), none
     if settings.path in ("rotation", "brownian"):
         if settings.path == "rotation":
@@ -230,7 +235,7 @@ def _jumps(
             lambda old, new: np.linalg.norm(new - old, axis=1),
             settings.shift,
             lambda best: (
-                f"shift: no theta in {paths._MOST_CANDIDATES:,} draws is {settings.shift:g} away from the last one; "
+                f"shift: no theta in {paths.MOST_CANDIDATES:,} draws is {settings.shift:g} away from the last one; "
                 f"the farthest was {best:.3f}"
             ),
         )
@@ -241,7 +246,7 @@ def _jumps(
         lambda old, new: (np.abs(catalogue @ (new - old).T) > settings.shift).mean(axis=0),
         settings.share,
         lambda best: (
-            f"shift: no theta in {paths._MOST_CANDIDATES:,} draws changes {100 * settings.share:g} % of the arms by more than "
+            f"shift: no theta in {paths.MOST_CANDIDATES:,} draws changes {100 * settings.share:g} % of the arms by more than "
             f"{settings.shift:g}; the best changed {100 * best:.1f} %"
         ),
     )
@@ -271,10 +276,9 @@ def _project(
     changed = round(settings.share * settings.arms)
     # Arms are exchangeable, so the first ones may be those that change.
     versions = [catalogue]
-    for index in range(1, len(path)):
-        basis = np.linalg.qr((path[1 : index + 1] - path[0]).T)[0]
+    for change in paths.unit(np.diff(path, axis=0)):
         version = catalogue.copy()
-        version[changed:] -= (version[changed:] @ basis) @ basis.T
+        version[changed:] -= np.outer(version[changed:] @ change, change)
         versions.append(version)
     return np.concatenate(versions), arms + settings.arms * regime[:, None]
 
@@ -290,9 +294,6 @@ def _expected(catalogue: Floats, pools: Ints, path: Floats, regime: Ints) -> Flo
         part = slice(start, start + _CHUNK)
         np.einsum("tkd,td->tk", catalogue[pools[part]], path[regime[part]], out=expected[part])
     return expected
-
-
-_CHUNK = 4096
 
 
 def _rewards(

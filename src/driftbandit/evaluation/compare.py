@@ -1,0 +1,201 @@
+"""Many policies, many worlds, many seeds: on all cores, with a progress bar, picking up where it stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import multiprocessing
+import os
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import asdict, replace
+from functools import cache
+from pathlib import Path
+
+from driftbandit.core import as_count
+from driftbandit.environments.synthetic import World, synthetic
+from driftbandit.evaluation.simulate import simulate
+from driftbandit.evaluation.trace import Trace
+from driftbandit.policies.registry import REGISTRY, Brief, Builder
+
+Job = tuple[str, World, int, dict[str, Builder | None], str | None]
+
+
+def compare(
+    policies: Iterable[str] | Mapping[str, Builder],
+    settings: Mapping[str, World],
+    seeds: Sequence[int],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    processes: int | None = None,
+    progress: bool = False,
+    fresh: bool = False,
+) -> list[Trace]:
+    """Play every policy in every world with every seed, all on identical rounds.
+
+    Parameters
+    ----------
+    policies : names, or mapping of name to builder
+        Names from the registry, or your own: a builder makes a policy from a `Brief` and must be importable from a module to run in
+        several processes.
+    settings : mapping of name to World
+        The worlds.
+    seeds : sequence of int
+        The worlds' seeds; policies draw from generators of their own, seeded from the world's seed and their name.
+    out : path, optional
+        Folder for the traces. A trace that is already there, made by the same code from the same settings, is not run again.
+    processes : int, optional
+        Number of processes, by default one a core. The results do not depend on it.
+    progress : bool
+        Show a progress bar on standard error.
+    fresh : bool
+        Run everything again.
+
+    Returns
+    -------
+    list of Trace
+        In the order of settings, policies, seeds.
+
+    Examples
+    --------
+    >>> from driftbandit.environments import world
+    >>> traces = compare(["linucb", "random"], {"small": world("table1", horizon=200)}, seeds=[0], processes=1)
+    >>> [(trace.policy, len(trace)) for trace in traces]
+    [('linucb', 200), ('random', 200)]
+    """
+    entrants = _entrants(policies)
+    if not entrants or not settings or not len(seeds):
+        raise ValueError("compare: expected at least one policy, one setting and one seed")
+    for seed in seeds:
+        as_count("seeds", seed, least=0)
+    if processes is not None:
+        as_count("processes", processes)
+    folder = None if out is None else str(out)
+    order = list(itertools.product(settings, entrants, seeds))
+    done: dict[tuple[str, str, int], Trace] = {}
+    if folder is not None and not fresh:
+        for place in order:
+            setting, name, seed = place
+            found = _stored(folder, setting, name, seed)
+            if found and found.key == run_key(settings[setting], seed, name, entrants[name]):
+                done[place] = found
+    jobs: list[Job] = []
+    for setting, seed in itertools.product(settings, seeds):
+        left = {
+            name: build for name, build in entrants.items() if (setting, name, seed) not in done
+        }
+        if left:
+            jobs.append((setting, settings[setting], seed, left, folder))
+    for trace in _run_all(jobs, processes or os.cpu_count() or 1, progress, len(order), len(done)):
+        done[trace.setting, trace.policy, trace.seed] = trace
+    return [done[place] for place in order]
+
+
+def _entrants(policies: Iterable[str] | Mapping[str, Builder]) -> dict[str, Builder | None]:
+    """Builders by name; None stands for the registry's, which need not travel between processes."""
+    if isinstance(policies, Mapping):
+        return dict(policies)
+    names = list(policies)
+    if unknown := [name for name in names if name not in REGISTRY]:
+        known = ", ".join(REGISTRY)
+        raise ValueError(f"policies: unknown {', '.join(unknown)}; expected some of {known}")
+    return dict.fromkeys(names)
+
+
+def trace_path(folder: str, setting: str, name: str, seed: int) -> Path:
+    """Where the trace of one run is kept."""
+    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in setting)
+    return Path(folder, "traces", safe, name, f"{seed}.parquet")
+
+
+def _stored(folder: str, setting: str, name: str, seed: int) -> Trace | None:
+    try:
+        return Trace.load(trace_path(folder, setting, name, seed))
+    except (FileNotFoundError, ValueError):
+        return None
+
+
+def run_key(world: World, seed: int, name: str, build: Builder | None) -> str:
+    """Fingerprint of a run: the code, the world, the seed and the policy."""
+    builder = "" if build is None else f"{build.__module__}.{build.__qualname__}"
+    facts = [code_fingerprint(), asdict(world), seed, name, builder]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+@cache
+def code_fingerprint() -> str:
+    """Hash of the package's source, so that traces of older code are not taken for today's."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parents[1]
+    for part in ("core.py", "kernels", "models", "detection", "policies", "environments", "evaluation"):
+        for path in sorted((root / part).rglob("*.py")) or [root / part]:
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _run(job: Job) -> list[Trace]:
+    """Make the rounds of one world and seed once, and play every policy in them."""
+    setting, world, seed, entrants, folder = job
+    rounds = synthetic(world, seed)
+    traces = []
+    for name, build in entrants.items():
+        brief = Brief(
+            dim=rounds.dim,
+            noise=rounds.noise,
+            reward_range=rounds.reward_range,
+            shifts=rounds.shifts.tolist(),
+            seed=zlib.crc32(f"{name}/{seed}".encode()),
+        )
+        policy = (build or REGISTRY[name].build)(brief)
+        key = run_key(world, seed, name, build)
+        trace = replace(simulate(policy, rounds, name=name), setting=setting, key=key)
+        if folder is not None:
+            trace.save(trace_path(folder, setting, name, seed))
+        traces.append(trace)
+    return traces
+
+
+def _run_all(
+    jobs: list[Job], processes: int, progress: bool, total: int, finished: int
+) -> Iterable[Trace]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("runs"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        disable=not progress,
+        transient=True,
+    )
+    task = bar.add_task("playing", total=total, completed=finished)
+    if processes == 1 or len(jobs) == 1:
+        with bar:
+            for job in jobs:
+                traces = _run(job)
+                bar.advance(task, len(traces))
+                yield from traces
+        return
+    if not jobs:
+        return
+    # Forked workers start at once and need no import guard in the user's script; they are forked before any thread starts.
+    method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
+    context = multiprocessing.get_context(method)
+    with ProcessPoolExecutor(min(processes, len(jobs)), mp_context=context) as pool:
+        pending: set[Future[list[Trace]]] = {pool.submit(_run, job) for job in jobs}
+        try:
+            with bar:
+                while pending:
+                    ready, pending = wait(pending, return_when=FIRST_COMPLETED)
+                    for future in ready:
+                        traces = future.result()
+                        bar.advance(task, len(traces))
+                        yield from traces
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

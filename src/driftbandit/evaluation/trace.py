@@ -1,0 +1,112 @@
+"""What happened in one run, and how it is kept: one Parquet file a trace."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from driftbandit.core import Change, Floats, Ints
+
+_META = b"driftbandit"
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One policy in one world: a row per round, and what the policy noticed.
+
+    Attributes
+    ----------
+    policy, setting : str
+        Names of the policy and of the world's settings.
+    seed : int
+        Seed of the world.
+    choices, rewards, regret : arrays of shape (T,)
+        Index chosen, reward received and pseudo-regret of each round.
+    shifts : array of int
+        Rounds that were truly the first of a new regime.
+    changes : tuple of Change
+        What the policy detected; `Change.round` counts rewards learned.
+    seconds : float
+        Time of the whole run.
+    key : str
+        Fingerprint of what produced the trace; `compare` runs again what does not match.
+    """
+
+    policy: str
+    setting: str
+    seed: int
+    choices: Ints
+    rewards: Floats
+    regret: Floats
+    shifts: Ints
+    changes: tuple[Change, ...]
+    seconds: float
+    key: str = ""
+
+    def __len__(self) -> int:
+        return len(self.choices)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the trace to a Parquet file, whole or not at all."""
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        facts = {
+            "policy": self.policy,
+            "setting": self.setting,
+            "seed": self.seed,
+            "shifts": self.shifts.tolist(),
+            "changes": [asdict(change) for change in self.changes],
+            "seconds": self.seconds,
+            "key": self.key,
+        }
+        table = pa.table(
+            {
+                "round": np.arange(len(self), dtype=np.int32),
+                "choice": self.choices,
+                "reward": self.rewards,
+                "regret": self.regret,
+            }
+        ).replace_schema_metadata({_META: json.dumps(facts)})
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+        parquet.write_table(table, partial)
+        os.replace(partial, target)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Trace:
+        """Read a trace back.
+
+        Raises
+        ------
+        ValueError
+            If the file is not a whole Parquet file written by `save`.
+        """
+        import pyarrow as pa
+        from pyarrow import parquet
+
+        try:
+            table = parquet.read_table(path)
+            facts = json.loads((table.schema.metadata or {})[_META])
+            columns = {name: table[name].to_numpy() for name in ("choice", "reward", "regret")}
+        except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+            if isinstance(error, FileNotFoundError):
+                raise
+            raise ValueError(f"{path}: not a driftbandit trace ({error})") from error
+        return cls(
+            policy=facts["policy"],
+            setting=facts["setting"],
+            seed=facts["seed"],
+            choices=columns["choice"],
+            rewards=columns["reward"],
+            regret=columns["regret"],
+            shifts=np.array(facts["shifts"], dtype=np.int64),
+            changes=tuple(Change(**change) for change in facts["changes"]),
+            seconds=facts["seconds"],
+            key=facts["key"],
+        )

@@ -1,0 +1,208 @@
+"""Pictures from traces. Nothing is run here, so any figure can be drawn again from what was kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from driftbandit.evaluation.detection import alarm_rounds
+from driftbandit.evaluation.results import Row, best_first, summarise
+from driftbandit.evaluation.trace import Trace
+from driftbandit.policies.registry import title_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette, which colour-blind readers can tell apart; the paper's policy comes first.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666", "#000000")
+_DASHES = ("-", "--", ":")
+_FIRST = ("dlinucb", "linucb", "adts", "oracle")
+
+# A policy whose regret is this many times the median one would flatten all other curves.
+_OFF_THE_CHART = 4.0
+
+
+def regret_figure(traces: Sequence[Trace], title: str) -> Figure:
+    """Regret over time, true shifts and detected changes, and the final regret of every policy.
+
+    Parameters
+    ----------
+    traces : sequence of Trace
+        Runs in one setting; curves are means over seeds, bands one standard deviation.
+    title : str
+        Heading of the figure.
+    """
+    from matplotlib.figure import Figure
+
+    rows = best_first(summarise(traces))
+    styles = _styles([row.policy for row in rows])
+    median = float(np.median([row.regret for row in rows]))
+    shown = [row for row in rows if row.regret <= _OFF_THE_CHART * max(median, 1e-9)]
+    detectors = [row for row in rows if row.detection is not None]
+    lanes = max(len(detectors), 1)
+    figure = Figure(figsize=(12.0, 5.6 + 0.22 * lanes), layout="constrained")
+    grid = figure.add_gridspec(
+        2, 2, width_ratios=(2.3, 1.0), height_ratios=(5.2, 0.3 + 0.32 * lanes)
+    )
+    curves = figure.add_subplot(grid[0, 0])
+    lane_axes = figure.add_subplot(grid[1, 0], sharex=curves)
+    bars = figure.add_subplot(grid[:, 1])
+    figure.suptitle(title, fontsize=13)
+    _draw_curves(curves, traces, shown, styles)
+    _draw_lanes(lane_axes, traces, detectors, styles)
+    _draw_bars(bars, rows, styles)
+    return figure
+
+
+def _styles(policies: Sequence[str]) -> dict[str, dict[str, Any]]:
+    order = [name for name in _FIRST if name in policies]
+    order += [name for name in policies if name not in order]
+    return {
+        name: {
+            "color": _COLOURS[i % len(_COLOURS)],
+            "linestyle": _DASHES[i // len(_COLOURS) % len(_DASHES)],
+        }
+        for i, name in enumerate(order)
+    }
+
+
+def _curves_of(traces: Sequence[Trace], policy: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    return np.array([np.cumsum(trace.regret) for trace in traces if trace.policy == policy])
+
+
+def _draw_curves(
+    axes: Axes, traces: Sequence[Trace], rows: Sequence[Row], styles: dict[str, dict[str, Any]]
+) -> None:
+    horizon = len(traces[0])
+    rounds = np.arange(1, horizon + 1)
+    for number, shift in enumerate(traces[0].shifts):
+        axes.axvline(
+            shift, color="black", linewidth=0.8, alpha=0.6, label="true shift" if not number else None
+        )
+    for row in reversed(rows):
+        curves = _curves_of(traces, row.policy)
+        mean = curves.mean(axis=0)
+        axes.plot(rounds, mean, label=title_of(row.policy), linewidth=1.7, **styles[row.policy])
+        if len(curves) > 1:
+            spread = curves.std(axis=0, ddof=1)
+            colour = styles[row.policy]["color"]
+            axes.fill_between(
+                rounds, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0
+            )
+    axes.set_xlim(0, horizon)
+    axes.set_ylim(bottom=0)
+    axes.set_ylabel("accumulated regret")
+    axes.tick_params(labelbottom=False)
+    axes.grid(axis="y", alpha=0.25)
+    axes.legend(loc="upper left", fontsize=9, framealpha=0.9)
+
+
+def _draw_lanes(
+    axes: Axes, traces: Sequence[Trace], rows: Sequence[Row], styles: dict[str, dict[str, Any]]
+) -> None:
+    for shift in traces[0].shifts:
+        axes.axvline(shift, color="black", linewidth=0.8, alpha=0.6)
+    for lane, row in enumerate(rows):
+        runs = [trace for trace in traces if trace.policy == row.policy]
+        alarms = [alarm for trace in runs for alarm in alarm_rounds(trace.changes)]
+        axes.plot(
+            alarms,
+            np.full(len(alarms), lane),
+            "|",
+            color=styles[row.policy]["color"],
+            markersize=11,
+            markeredgewidth=1.2,
+            alpha=0.7,
+        )
+    axes.set_ylim(max(len(rows), 1) - 0.4, -0.6)
+    axes.set_yticks(range(len(rows)), [title_of(row.policy) for row in rows], fontsize=8)
+    axes.set_xlabel("round")
+    axes.set_title(
+        "detected changes, all seeds" if rows else "no policy here reports changes",
+        fontsize=9,
+        loc="left",
+    )
+
+
+def _draw_bars(axes: Axes, rows: Sequence[Row], styles: dict[str, dict[str, Any]]) -> None:
+    places = np.arange(len(rows))
+    axes.barh(
+        places,
+        [row.regret for row in rows],
+        xerr=[row.regret_std for row in rows],
+        color=[styles[row.policy]["color"] for row in rows],
+        height=0.6,
+        error_kw={"linewidth": 1.0},
+    )
+    axes.set_yticks(places, [title_of(row.policy) for row in rows], fontsize=9)
+    axes.invert_yaxis()
+    positive = [row.regret for row in rows if row.regret > 0.0]
+    if positive:
+        axes.set_xscale("log")
+        axes.set_xlim(min(positive) / 2.0, max(positive) * 5.0)
+    for place, row in zip(places, rows, strict=True):
+        label = f"{row.regret:,.0f}" if row.regret >= 100 else f"{row.regret:,.1f}"
+        axes.annotate(
+            label,
+            (row.regret + row.regret_std, place),
+            xytext=(4, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=8.5,
+        )
+    axes.set_title(f"final regret, mean of {rows[0].seeds} seeds, log scale", fontsize=10)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def share_figure(rows: Sequence[Row], shares: Sequence[float], paper: dict[float, float]) -> Figure:
+    """Regret and detection delay against the share of arms that a shift changes.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        One a share, in order.
+    shares : sequence of float
+        Shares of changed arms.
+    paper : dict
+        Regret that the paper gives, by share.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10.0, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.errorbar(
+        shares,
+        [row.regret for row in rows],
+        yerr=[row.regret_std for row in rows],
+        marker="o",
+        capsize=3,
+        color=_COLOURS[0],
+        label="dLinUCB, ours",
+    )
+    left.plot(
+        list(paper), list(paper.values()), "D", color=_COLOURS[1], label="dLinUCB, paper", zorder=5
+    )
+    left.set_xlabel("share of arms that a shift changes (rho)")
+    left.set_ylabel("accumulated regret")
+    left.set_ylim(bottom=0)
+    left.legend(loc="lower right")
+    left.grid(alpha=0.25)
+    seen = [
+        (share, row.detection.median_delay, row.detection.slow_delay)
+        for share, row in zip(shares, rows, strict=True)
+        if row.detection is not None and row.detection.delays
+    ]
+    if seen:
+        where, median, slow = zip(*seen, strict=True)
+        right.plot(where, median, marker="o", color=_COLOURS[0], label="median")
+        right.plot(where, slow, marker="o", color=_COLOURS[5], linestyle="--", label="90th percentile")
+    right.set_xlabel("share of arms that a shift changes (rho)")
+    right.set_ylabel("detection delay, rounds")
+    right.set_xlim(left.get_xlim())
+    right.set_ylim(bottom=0)
+    right.legend()
+    right.grid(alpha=0.25)
+    return figure
