@@ -1,6 +1,7 @@
 """driftbandit: contextual bandits for a world that changes.
 
-Everything public can be imported from here. Names are loaded on first use, so that ``import driftbandit`` costs little more than numpy.
+Everything public can be imported from here. Names are loaded on first use, so that ``import driftbandit`` costs
+little more than numpy.
 """
 
 from importlib import import_module
@@ -54,6 +55,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "UCB1",
+    "WMDUCB1",
     "AdTS",
     "Change",
     "DLinUCB",
@@ -72,8 +75,6 @@ __all__ = [
     "Rounds",
     "ThompsonModel",
     "Trace",
-    "UCB1",
-    "WMDUCB1",
     "World",
     "check_policy",
     "compare",

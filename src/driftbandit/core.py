@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
+from numpy import ndarray
 from numpy.random import PCG64, Generator
 from numpy.typing import ArrayLike, NDArray
 
@@ -38,11 +39,13 @@ class Policy(Protocol):
     the two calls, so rewards may come late, out of order, or never. One policy object serves one thread at a time.
     """
 
-    def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int: ...
+    def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
+        """Index of the arm to play among this round's pool."""
+        ...
 
-    def learn(
-        self, features: ArrayLike | None, reward: float, arm: int | None = None
-    ) -> tuple[Change, ...]: ...
+    def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
+        """Learn the reward of an arm that was played; returns the changes it revealed."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,6 @@ class Stateful:
         ValueError
             If an array is missing, unknown, of another shape or type, or inconsistent; nothing is changed then.
         """
-        # Everything is tried on a copy of the present state's shell first: a half-restored policy must not exist.
         before = self.state()
         given = {name: np.asarray(array) for name, array in state.items()}
         if missing := sorted(before.keys() - given.keys()):
@@ -138,14 +140,15 @@ class Stateful:
     def _after_restore(self) -> None:
         """Rebuild what is derived from the arrays; raise ValueError if they contradict each other."""
 
+    def __setstate__(self, attributes: dict[str, Any]) -> None:
+        # Pickle and deepcopy come through here: views into arrays must point into the copies.
+        self.__dict__.update(attributes)
+        self._after_restore()
 
-def _check_array(
-    name: str, array: NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...], grows: bool
-) -> None:
+
+def _check_array(name: str, array: NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...], grows: bool) -> None:
     expected = ("n", *shape[1:]) if grows else shape
-    fits = array.ndim == len(shape) and (
-        array.shape[1:] == shape[1:] if grows else array.shape == shape
-    )
+    fits = array.ndim == len(shape) and (array.shape[1:] == shape[1:] if grows else array.shape == shape)
     if array.dtype != dtype or not fits:
         raise ValueError(
             f"state: {name}: expected {dtype} of shape {expected}, got {array.dtype} of shape {array.shape}"
@@ -210,6 +213,7 @@ class ChangeLog(Stateful):
         self._evidence = np.zeros((capacity, len(fields)))
 
     def append(self, change: Change) -> None:
+        """Add a change, over the oldest one when full."""
         row = self.total % len(self._facts)
         self._facts[row] = change.round, self._KINDS.index(change.kind), change.member
         self._evidence[row] = [change.evidence[field] for field in self.fields]
@@ -220,9 +224,7 @@ class ChangeLog(Stateful):
         for number in range(max(0, self.total - capacity), self.total):
             round_, kind, member = self._facts[number % capacity].tolist()
             evidence = self._evidence[number % capacity].tolist()
-            yield Change(
-                round_, self._KINDS[kind], member, dict(zip(self.fields, evidence, strict=True))
-            )
+            yield Change(round_, self._KINDS[kind], member, dict(zip(self.fields, evidence, strict=True)))
 
     def _after_restore(self) -> None:
         kinds = self._facts[:, 1]
@@ -235,15 +237,10 @@ def as_pool(features: ArrayLike | None, dim: int) -> Floats:
 
     Finite values are not checked here: the kernels see every value anyway and report what is not finite.
     """
-    if (
-        type(features) is np.ndarray
-        and features.dtype is _FLOAT64
-        and features.ndim == 2
-        and features.shape[1] == dim
-        and features.shape[0]
-        and features.flags.c_contiguous
-    ):
-        return features
+    if type(features) is ndarray and features.dtype is _FLOAT64 and features.flags.c_contiguous:
+        shape = features.shape
+        if len(shape) == 2 and shape[1] == dim and shape[0]:
+            return features
     array = _as_floats(features, f"expected shape (K, {dim})")
     if array.ndim != 2 or array.shape[1] != dim:
         raise ValueError(f"features: expected shape (K, {dim}), got {array.shape}")
@@ -255,7 +252,7 @@ def as_pool(features: ArrayLike | None, dim: int) -> Floats:
 def as_example(features: ArrayLike | None, dim: int) -> Floats:
     """Turn one arm's features into a contiguous (dim,) float64 array, or say what is wrong."""
     if (
-        type(features) is np.ndarray
+        type(features) is ndarray
         and features.dtype is _FLOAT64
         and features.shape == (dim,)
         and features.flags.c_contiguous
@@ -299,7 +296,9 @@ def as_reward(reward: float, low: float = -LARGEST, high: float = LARGEST) -> fl
             raise ValueError(f"reward: expected a number, got {reward!r}") from error
     if low <= reward <= high:
         return reward
-    expected = f"a finite number of at most {LARGEST:g} in size" if low == -LARGEST else f"a number in [{low:g}, {high:g}]"
+    expected = (
+        f"a finite number of at most {LARGEST:g} in size" if low == -LARGEST else f"a number in [{low:g}, {high:g}]"
+    )
     raise ValueError(f"reward: expected {expected}, got {reward}")
 
 
@@ -315,9 +314,7 @@ def as_arms(arms: ArrayLike | None, features: ArrayLike | None = None) -> Ints:
     if array.dtype.kind not in "iu" or (array.dtype == np.uint64 and array.max() > _WORD >> 1):
         raise ValueError(f"arms: expected whole numbers that fit int64, got dtype {array.dtype}")
     if features is not None and np.shape(features)[:1] != array.shape:
-        raise ValueError(
-            f"features: expected one row for each of {len(array)} arms, got shape {np.shape(features)}"
-        )
+        raise ValueError(f"features: expected one row for each of {len(array)} arms, got shape {np.shape(features)}")
     return np.ascontiguousarray(array, dtype=np.int64)
 
 

@@ -44,16 +44,15 @@ def regret_figure(traces: Sequence[Trace], title: str) -> Figure:
     detectors = [row for row in rows if row.detection is not None]
     lanes = max(len(detectors), 1)
     figure = Figure(figsize=(12.0, 5.6 + 0.22 * lanes), layout="constrained")
-    grid = figure.add_gridspec(
-        2, 2, width_ratios=(2.3, 1.0), height_ratios=(5.2, 0.3 + 0.32 * lanes)
-    )
+    grid = figure.add_gridspec(2, 2, width_ratios=(2.3, 1.0), height_ratios=(5.2, 0.3 + 0.32 * lanes))
     curves = figure.add_subplot(grid[0, 0])
     lane_axes = figure.add_subplot(grid[1, 0], sharex=curves)
     bars = figure.add_subplot(grid[:, 1])
     figure.suptitle(title, fontsize=13)
     _draw_curves(curves, traces, shown, styles)
     _draw_lanes(lane_axes, traces, detectors, styles)
-    _draw_bars(bars, rows, styles)
+    grey = {"color": "#BBBBBB"}
+    _draw_bars(bars, rows, {row.policy: styles[row.policy] if row in shown else grey for row in rows})
     return figure
 
 
@@ -73,15 +72,11 @@ def _curves_of(traces: Sequence[Trace], policy: str) -> np.ndarray[Any, np.dtype
     return np.array([np.cumsum(trace.regret) for trace in traces if trace.policy == policy])
 
 
-def _draw_curves(
-    axes: Axes, traces: Sequence[Trace], rows: Sequence[Row], styles: dict[str, dict[str, Any]]
-) -> None:
+def _draw_curves(axes: Axes, traces: Sequence[Trace], rows: Sequence[Row], styles: dict[str, dict[str, Any]]) -> None:
     horizon = len(traces[0])
     rounds = np.arange(1, horizon + 1)
     for number, shift in enumerate(traces[0].shifts):
-        axes.axvline(
-            shift, color="black", linewidth=0.8, alpha=0.6, label="true shift" if not number else None
-        )
+        axes.axvline(shift, color="black", linewidth=0.8, alpha=0.6, label="true shift" if not number else None)
     for row in reversed(rows):
         curves = _curves_of(traces, row.policy)
         mean = curves.mean(axis=0)
@@ -89,9 +84,7 @@ def _draw_curves(
         if len(curves) > 1:
             spread = curves.std(axis=0, ddof=1)
             colour = styles[row.policy]["color"]
-            axes.fill_between(
-                rounds, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0
-            )
+            axes.fill_between(rounds, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
     axes.set_xlim(0, horizon)
     axes.set_ylim(bottom=0)
     axes.set_ylabel("accumulated regret")
@@ -100,9 +93,7 @@ def _draw_curves(
     axes.legend(loc="upper left", fontsize=9, framealpha=0.9)
 
 
-def _draw_lanes(
-    axes: Axes, traces: Sequence[Trace], rows: Sequence[Row], styles: dict[str, dict[str, Any]]
-) -> None:
+def _draw_lanes(axes: Axes, traces: Sequence[Trace], rows: Sequence[Row], styles: dict[str, dict[str, Any]]) -> None:
     for shift in traces[0].shifts:
         axes.axvline(shift, color="black", linewidth=0.8, alpha=0.6)
     for lane, row in enumerate(rows):
@@ -153,7 +144,8 @@ def _draw_bars(axes: Axes, rows: Sequence[Row], styles: dict[str, dict[str, Any]
             va="center",
             fontsize=8.5,
         )
-    axes.set_title(f"final regret, mean of {rows[0].seeds} seeds, log scale", fontsize=10)
+    axes.set_title(f"final regret, {rows[0].seeds} seeds", fontsize=10)
+    axes.set_xlabel("accumulated regret, log scale")
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -182,9 +174,7 @@ def share_figure(rows: Sequence[Row], shares: Sequence[float], paper: dict[float
         color=_COLOURS[0],
         label="dLinUCB, ours",
     )
-    left.plot(
-        list(paper), list(paper.values()), "D", color=_COLOURS[1], label="dLinUCB, paper", zorder=5
-    )
+    left.plot(list(paper), list(paper.values()), "D", color=_COLOURS[1], label="dLinUCB, paper", zorder=5)
     left.set_xlabel("share of arms that a shift changes (rho)")
     left.set_ylabel("accumulated regret")
     left.set_ylim(bottom=0)

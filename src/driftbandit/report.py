@@ -32,7 +32,7 @@ h1 {{ font-size: 1.6rem; }} h2 {{ font-size: 1.2rem; margin-top: 2.2rem; }}
 .scroll {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 0.92rem; }}
 th, td {{ padding: 0.3rem 0.8rem; text-align: right; border-bottom: 1px solid #8884; white-space: nowrap; }}
-th:first-child, td:first-child {{ text-align: left; }}
+th:first-child, td:first-child, .words th, .words td {{ text-align: left; }}
 img {{ max-width: 100%; height: auto; background: white; border-radius: 4px; }}
 .note {{ color: #777; font-size: 0.9rem; }}
 </style>
@@ -112,10 +112,10 @@ def _html_table(table: Table) -> str:
 
     rows = "\n".join(cells("td", row) for row in table.cells)
     note = f'<p class="note">{html.escape(table.note)}</p>' if table.note else ""
-    return (
-        f'<h2>{html.escape(table.title)}</h2>\n<div class="scroll"><table>\n{cells("th", table.headings)}\n{rows}\n</table></div>\n'
-        f"{note}"
-    )
+    heading = f"<h2>{html.escape(table.title)}</h2>"
+    kind = "numbers" if table.numbers else "words"
+    body = f'<table class="{kind}">\n{cells("th", table.headings)}\n{rows}\n</table>'
+    return f'{heading}\n<div class="scroll">{body}</div>\n{note}'
 
 
 def _png(figure: Figure) -> bytes:

@@ -75,7 +75,8 @@ def rotation(rng: Generator, horizon: int, draw: Draw, turns: float) -> Floats:
     other -= (other @ start) * start
     other /= np.linalg.norm(other)
     angle = 2.0 * np.pi * turns * np.arange(horizon)[:, None] / horizon
-    return np.cos(angle) * start + np.sin(angle) * other
+    path: Floats = np.cos(angle) * start + np.sin(angle) * other
+    return path
 
 
 def brownian(rng: Generator, horizon: int, draw: Draw, step: float) -> Floats:

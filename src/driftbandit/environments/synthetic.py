@@ -1,7 +1,7 @@
 """Simulated worlds: arms, a taste that moves, and rewards, from a handful of numbers and a seed.
 
-``synthetic("table1", seed=3)`` is the world behind the paper's Table 1. Presets carry a version: a preset whose draws change gets
-a new one, so that old results stay reproducible.
+``synthetic("table1", seed=3)`` is the world behind the paper's Table 1. Presets carry a version: a preset whose draws
+change gets a new one, so that old results stay reproducible.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ class World:
     path : {'jumps', 'recurring', 'rotation', 'brownian', 'still'}
         How theta moves: redrawn at every shift, alternating between a few, turning, wandering, or not at all.
     features : {'gaussian', 'uniform'}
-        Arms of unit length from N(0, (d - i) / d) in coordinate i (the authors' code) or from U(0, 1) (the paper's text).
+        Arms of unit length from N(0, (d - i) / d) in coordinate i (the authors' code) or from U(0, 1) (the paper's
+        text).
     dim, arms, pool : int
         Features, arms in the catalogue, arms shown in a round.
     noise : float
@@ -42,8 +43,8 @@ class World:
     rule : {'distance', 'arms'}
         What has that size: the L2 distance of the thetas, or the change of the expected reward for `share` of the arms.
     share : float
-        Share of arms that a shift changes (rho), on a 'jumps' path. Under 'distance' the other arms are projected, for one
-        period, onto the null space of the latest change of theta; at 0 theta never changes.
+        Share of arms that a shift changes (rho), on a 'jumps' path. Under 'distance' the other arms are projected,
+        for one period, onto the null space of the latest change of theta; at 0 theta never changes.
     period : int
         Rounds between shifts.
     times : {'fixed', 'coin'}
@@ -56,8 +57,8 @@ class World:
         Full turns of a 'rotation'; step per coordinate and round of a 'brownian' path.
     reward : {'gaussian', 'click', 'logit'}
         x'theta plus noise; or a click, with a probability that goes from the low to the high end of `clicks`
-        linearly, or linearly in log-odds, as x'theta goes from -1 to 1. Clicks make the last feature a constant 1, so that
-        these probabilities are linear in the features.
+        linearly, or linearly in log-odds, as x'theta goes from -1 to 1. Clicks make the last feature a constant 1, so
+        that these probabilities are linear in the features.
     clicks : (float, float)
         Lowest and highest click probability.
     """
@@ -90,9 +91,7 @@ class World:
         }
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
-                raise ValueError(
-                    f"{name}: expected one of {', '.join(allowed)}, got {getattr(self, name)!r}"
-                )
+                raise ValueError(f"{name}: expected one of {', '.join(allowed)}, got {getattr(self, name)!r}")
         for name in ("dim", "arms", "pool", "period", "horizon", "regimes"):
             as_count(name, getattr(self, name))
         if self.reward != "gaussian":
@@ -164,9 +163,7 @@ def synthetic(preset: str | World = "table1", seed: int = 0, **overrides: Any) -
     ValueError: shift: no theta in 204,800 draws changes 100 % of the arms by more than 0.9; the best changed 0.0 %
     """
     settings = world(preset, **overrides) if isinstance(preset, str) else replace(preset, **overrides)
-    streams = [
-        np.random.default_rng([as_count("seed", seed, least=0), part]) for part in range(4)
-    ]
+    streams = [np.random.default_rng([as_count("seed", seed, least=0), part]) for part in range(4)]
     catalogue = _catalogue(settings, streams[0])
     path, regime, shifts = _path(settings, catalogue, streams[1])
     arms = _pools(settings.horizon, settings.arms, settings.pool, streams[2])
@@ -224,9 +221,7 @@ def _path(settings: World, catalogue: Floats, rng: Generator) -> tuple[Floats, I
     return thetas, segment % count, shifts
 
 
-def _jumps(
-    settings: World, catalogue: Floats, rng: Generator, count: int, draw: paths.Draw
-) -> Floats:
+def _jumps(settings: World, catalogue: Floats, rng: Generator, count: int, draw: paths.Draw) -> Floats:
     if settings.rule == "distance":
         return paths.jumps(
             rng,
@@ -246,8 +241,8 @@ def _jumps(
         lambda old, new: (np.abs(catalogue @ (new - old).T) > settings.shift).mean(axis=0),
         settings.share,
         lambda best: (
-            f"shift: no theta in {paths.MOST_CANDIDATES:,} draws changes {100 * settings.share:g} % of the arms by more than "
-            f"{settings.shift:g}; the best changed {100 * best:.1f} %"
+            f"shift: no theta in {paths.MOST_CANDIDATES:,} draws changes {100 * settings.share:g} % of the arms "
+            f"by more than {settings.shift:g}; the best changed {100 * best:.1f} %"
         ),
     )
 
@@ -267,9 +262,7 @@ def _pools(horizon: int, arms: int, pool: int, rng: Generator) -> Ints:
         pools[repeated] = rng.integers(arms, size=(len(repeated), pool))
 
 
-def _project(
-    settings: World, catalogue: Floats, path: Floats, regime: Ints, arms: Ints
-) -> tuple[Floats, Ints]:
+def _project(settings: World, catalogue: Floats, path: Floats, regime: Ints, arms: Ints) -> tuple[Floats, Ints]:
     """Take the shifts away from a share 1 - rho of the arms; returns the catalogue and the rows shown."""
     if settings.share == 1.0 or settings.rule == "arms" or len(path) == 1:
         return catalogue, arms
@@ -296,9 +289,7 @@ def _expected(catalogue: Floats, pools: Ints, path: Floats, regime: Ints) -> Flo
     return expected
 
 
-def _rewards(
-    settings: World, base: Floats, rng: Generator
-) -> tuple[Floats, Floats, tuple[float, float]]:
+def _rewards(settings: World, base: Floats, rng: Generator) -> tuple[Floats, Floats, tuple[float, float]]:
     """Expected rewards, rewards, and their range. All arms of a round share its noise."""
     if settings.reward == "gaussian":
         noise = settings.noise * rng.standard_normal((len(base), 1))

@@ -38,14 +38,15 @@ def compare(
     Parameters
     ----------
     policies : names, or mapping of name to builder
-        Names from the registry, or your own: a builder makes a policy from a `Brief` and must be importable from a module to run in
-        several processes.
+        Names from the registry, or your own: a builder makes a policy from a `Brief` and must be importable from a
+        module to run in several processes.
     settings : mapping of name to World
         The worlds.
     seeds : sequence of int
         The worlds' seeds; policies draw from generators of their own, seeded from the world's seed and their name.
     out : path, optional
-        Folder for the traces. A trace that is already there, made by the same code from the same settings, is not run again.
+        Folder for the traces. A trace that is already there, made by the same code from the same settings, is not run
+        again.
     processes : int, optional
         Number of processes, by default one a core. The results do not depend on it.
     progress : bool
@@ -83,9 +84,7 @@ def compare(
                 done[place] = found
     jobs: list[Job] = []
     for setting, seed in itertools.product(settings, seeds):
-        left = {
-            name: build for name, build in entrants.items() if (setting, name, seed) not in done
-        }
+        left = {name: build for name, build in entrants.items() if (setting, name, seed) not in done}
         if left:
             jobs.append((setting, settings[setting], seed, left, folder))
     for trace in _run_all(jobs, processes or os.cpu_count() or 1, progress, len(order), len(done)):
@@ -157,9 +156,7 @@ def _run(job: Job) -> list[Trace]:
     return traces
 
 
-def _run_all(
-    jobs: list[Job], processes: int, progress: bool, total: int, finished: int
-) -> Iterable[Trace]:
+def _run_all(jobs: list[Job], processes: int, progress: bool, total: int, finished: int) -> Iterable[Trace]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -183,7 +180,8 @@ def _run_all(
         return
     if not jobs:
         return
-    # Forked workers start at once and need no import guard in the user's script; they are forked before any thread starts.
+    # Forked workers start at once and need no import guard in the user's script; they are forked before the
+    # progress bar's thread starts.
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
     context = multiprocessing.get_context(method)
     with ProcessPoolExecutor(min(processes, len(jobs)), mp_context=context) as pool:

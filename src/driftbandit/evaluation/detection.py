@@ -23,8 +23,8 @@ def alarm_rounds(changes: Iterable[Change]) -> list[int]:
 class Detection:
     """Detections counted against true shifts, over any number of runs.
 
-    The first alarm after a shift and before the next one detects it, after as many rewards as the delay says. Any other alarm is
-    false.
+    The first alarm after a shift and before the next one detects it, after as many rewards as the delay says. Any
+    other alarm is false.
 
     Examples
     --------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -104,12 +104,14 @@ class Table:
     headings: tuple[str, ...]
     cells: tuple[tuple[str, ...], ...]
     note: str = ""
+    numbers: bool = True
+    """Whether all columns but the first hold numbers, which are set flush right."""
 
     def markdown(self) -> str:
         """The table as Markdown."""
         lines = [
             "| " + " | ".join(self.headings) + " |",
-            "|" + "---|" + "---:|" * (len(self.headings) - 1),
+            "|---|" + ("---:|" if self.numbers else "---|") * (len(self.headings) - 1),
         ]
         lines += ["| " + " | ".join(row) + " |" for row in self.cells]
         return "\n".join(lines)
@@ -121,40 +123,61 @@ def mean_and_std(mean: float, std: float) -> str:
     return f"{mean:,.{digits}f} ± {std:,.{digits}f}"
 
 
-def regret_table(rows: Sequence[Row], title: str) -> Table:
-    """Regret, detection quality and time of every policy in one setting, best first."""
-    cells = tuple(
-        (
-            title_of(row.policy),
-            mean_and_std(row.regret, row.regret_std),
-            *_detection_cells(row.detection),
-            f"{row.microseconds:.1f}",
+def regret_table(rows: Sequence[Row], title: str, paper: Mapping[str, tuple[float, float]] | None = None) -> Table:
+    """Regret, detection quality and time of every policy in one setting, best first.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        The policies.
+    title : str
+        Heading of the table.
+    paper : mapping, optional
+        Mean and standard deviation that the paper gives, by policy, shown beside ours with the difference.
+    timing : bool
+        Show the time of a round too, which no two runs agree on.
+    """
+    cells = []
+    for row in best_first(rows):
+        printed: tuple[str, ...] = ()
+        if paper is not None:
+            printed = ("–", "–")
+            if row.policy in paper:
+                mean, std = paper[row.policy]
+                printed = (mean_and_std(mean, std), difference(row.regret, mean))
+        cells.append(
+            (
+                title_of(row.policy),
+                mean_and_std(row.regret, row.regret_std),
+                *printed,
+                *_detection_cells(row.detection),
+                *((f"{row.microseconds:.1f}",) if timing else ()),
+            )
         )
-        for row in best_first(rows)
-    )
     headings = (
         "policy",
         "regret",
-        "median delay",
-        "90 % delay",
+        *(("paper", "diff.") if paper is not None else ()),
+        "delay",
         "missed",
-        "false alarms / 1,000",
-        "µs / round",
+        "false",
+        *(("µs",) if timing else ()),
     )
-    return Table(title, headings, cells, "Delays in rounds; – where a policy reports no changes.")
+    note = (
+        "delay: rounds from a shift to its detection, median (90 %); missed: shifts not detected; "
+        "false: false alarms per 1,000 rounds" + ("; µs: per round, the simulator's share included." if timing else ".")
+    )
+    return Table(title, headings, tuple(cells), note)
 
 
-def _detection_cells(detection: Detection | None) -> tuple[str, str, str, str]:
+def difference(ours: float, paper: float) -> str:
+    """Ours against the paper's, in per cent."""
+    return f"{100.0 * (ours / paper - 1.0):+.0f} %"
+
+
+def _detection_cells(detection: Detection | None) -> tuple[str, str, str]:
     if detection is None:
-        return "–", "–", "–", "–"
+        return "–", "–", "–"
     shifts = len(detection.delays) + detection.missed
-
-    def rounds(value: float) -> str:
-        return "–" if math.isnan(value) else f"{value:.0f}"
-
-    return (
-        rounds(detection.median_delay),
-        rounds(detection.slow_delay),
-        f"{detection.missed} of {shifts}",
-        f"{detection.false_alarms_per_1000:.2f}",
-    )
+    delay = f"{detection.median_delay:.0f} ({detection.slow_delay:.0f})" if detection.delays else "–"
+    return delay, f"{detection.missed}/{shifts}", f"{detection.false_alarms_per_1000:.2f}"

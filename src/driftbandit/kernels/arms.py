@@ -1,7 +1,7 @@
 """Statistics per arm id: a hash table over flat arrays, and the indices of context-free policies.
 
-Statistics rows start with ``[count, mean, sum of squared deviations, last played]``. Ids are any int64; arms that were never played
-have no row.
+Statistics rows start with ``[count, mean, sum of squared deviations, last played]``. Ids are any int64; arms that
+were never played have no row.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ def find(slots: Ints, ids: Ints, key: int) -> int:
     # Multiplicative hashing on 31 bits: the product fits an int64, compiled or not.
     at = ((((key ^ (key >> 31)) & 0x7FFFFFFF) * 2654435761) >> 20) & mask
     while slots[at] >= 0:
-        if ids[slots[at]] == key:
-            return slots[at]
+        row: int = slots[at]
+        if ids[row] == key:
+            return row
         at = (at + 1) & mask
     return -1 - at
 

@@ -6,6 +6,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
+
+_LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,7 +40,11 @@ def plain(function: F) -> F:
 
 
 def _compile(function: F, *, cache: bool) -> F:
-    compiled = numba.njit(
-        function, cache=cache, nogil=True, fastmath=_FASTMATH, error_model="numpy"
-    )
+    compiled = numba.njit(function, cache=cache, nogil=True, fastmath=_FASTMATH, error_model="numpy")
     return cast(F, compiled)
+
+
+@jit
+def finite(value: float) -> bool:
+    """Neither NaN nor infinite; `math.isfinite` is compiled to x - x == x - x, which reordered sums fold to True."""
+    return abs(value) <= _LARGEST_FLOAT

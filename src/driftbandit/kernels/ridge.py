@@ -1,10 +1,10 @@
 """Ridge regression on a flat row of numbers: score a pool, predict one arm, absorb one reward.
 
-A row holds ``[n, theta (d), lower triangle of A^-1 (d * (d + 1) / 2)]``, with A = ridge * I + sum of x x' over the n rewards
-absorbed; half the matrix is half the memory and half the work, and cannot become asymmetric. `settings` holds
-``[ridge, scale, growth, constant, offset]``; the confidence radius after n rewards is
-``scale * sqrt(d * ln(1 + growth * n) + constant) + offset``, which covers the paper's, the released code's, the
-Abbasi-Yadkori and a constant radius (see `driftbandit.models.ridge.Radius`).
+A row holds ``[n, theta (d), lower triangle of A^-1 (d * (d + 1) / 2)]``, with A = ridge * I + sum of x x' over the n
+rewards absorbed; half the matrix is half the memory and half the work, and cannot become asymmetric. `settings` holds
+``[ridge, scale, growth, constant, offset]``; the confidence radius after n rewards is ``scale * sqrt(d * ln(1 +
+growth * n) + constant) + offset``, which covers the paper's, the released code's, the Abbasi-Yadkori and a constant
+radius (see `driftbandit.models.ridge.Radius`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from driftbandit.core import TIE, Floats
-from driftbandit.kernels.compile import jit
+from driftbandit.kernels.compile import finite, jit
 
 # Above this many multiplications one matrix product scores a pool faster than plain loops do.
 _BLAS_WORK = 4096
@@ -41,10 +41,11 @@ def reset(settings: Floats, row: Floats, dim: int) -> None:
 @jit
 def radius(settings: Floats, n: float, dim: int) -> float:
     """Multiplier that turns sqrt(x' A^-1 x) into a confidence width."""
-    if settings[1] == 0.0:
-        return settings[4]
-    growth = math.log(1.0 + settings[2] * n)
-    return settings[1] * math.sqrt(dim * growth + settings[3]) + settings[4]
+    scale: float = settings[1]
+    offset: float = settings[4]
+    if scale == 0.0:
+        return offset
+    return scale * math.sqrt(dim * math.log(1.0 + settings[2] * n) + settings[3]) + offset
 
 
 @jit
@@ -62,7 +63,7 @@ def update(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
     """Absorb one reward: rank-one update of A^-1, and of theta along A^-1 x; False, and no update, where not finite."""
     d = len(x)
     z, mean, square = project(row, x)
-    if not math.isfinite(mean) or not math.isfinite(square):
+    if not finite(mean) or not finite(square):
         return False
     step = (reward - mean) / (1.0 + square)
     shrink = 1.0 / math.sqrt(1.0 + square)
@@ -78,7 +79,7 @@ def update(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
 def project(row: Floats, x: Floats) -> tuple[Floats, float, float]:
     """A^-1 x, theta'x and x' A^-1 x."""
     d = len(x)
-    z = np.zeros(d)
+    z = np.empty(d)
     at = 1 + d
     for i in range(d):
         line = row[at : at + i + 1]
@@ -86,7 +87,7 @@ def project(row: Floats, x: Floats) -> tuple[Floats, float, float]:
         for j in range(i):
             total += line[j] * x[j]
             z[j] += line[j] * x[i]
-        z[i] += total
+        z[i] = total  # rows below add their share
         at += i + 1
     mean, square = 0.0, 0.0
     for i in range(d):
@@ -110,9 +111,9 @@ def subtract_outer(row: Floats, w: Floats) -> None:
 def optimistic_arm(settings: Floats, bank: Floats, member: int, features: Floats) -> int:
     """Index of the arm with the highest mean + radius * sqrt(x' A^-1 x), ties to the lowest; -1 where not finite.
 
-    With `top` a bound on the largest eigenvalue of A^-1, mean + radius * |x| * sqrt(top) bounds an arm's score from above
-    at the cost of two dot products. Only arms whose bound reaches the best score need the full quadratic form, which
-    on a trained model are few.
+    With `top` a bound on the largest eigenvalue of A^-1, mean + radius * |x| * sqrt(top) bounds an arm's score from
+    above at the cost of two dot products. Only arms whose bound reaches the best score need the full quadratic form,
+    which on a trained model are few.
     """
     count, d = features.shape
     row = bank[member]
@@ -128,7 +129,7 @@ def optimistic_arm(settings: Floats, bank: Floats, member: int, features: Floats
             square += features[k, i] * features[k, i]
         means[k] = mean
         scores[k] = mean + reach * math.sqrt(square)
-        if not math.isfinite(scores[k]) or not math.isfinite(square):
+        if not finite(scores[k]) or not finite(square):
             return -1
         if scores[k] > scores[first]:
             first = k
@@ -186,9 +187,7 @@ def _whole_inverse(row: Floats, d: int) -> Floats:
 
 
 @jit
-def sampled_arm(
-    bank: Floats, member: int, features: Floats, noise: Floats, explore: float
-) -> int:
+def sampled_arm(bank: Floats, member: int, features: Floats, noise: Floats, explore: float) -> int:
     """Index of the arm with the highest mean + explore * noise[k] * sqrt(x' A^-1 x); -1 where not finite.
 
     With independent standard normal noise this is Thompson sampling with a fresh theta for every arm.
@@ -205,9 +204,7 @@ def sampled_arm(
 
 
 @jit
-def sampled_theta_arm(
-    bank: Floats, member: int, features: Floats, noise: Floats, explore: float
-) -> int:
+def sampled_theta_arm(bank: Floats, member: int, features: Floats, noise: Floats, explore: float) -> int:
     """Index of the best arm under one theta drawn from N(theta, explore^2 A^-1); -1 where not finite."""
     count, d = features.shape
     row = bank[member]
@@ -233,11 +230,23 @@ def sampled_theta_arm(
 
 
 @jit
+def usable(features: Floats) -> bool:
+    """Whether all features, and the squares of their lengths, are finite."""
+    for k in range(features.shape[0]):
+        square = 0.0
+        for i in range(features.shape[1]):
+            square += features[k, i] * features[k, i]
+        if not finite(square):
+            return False
+    return True
+
+
+@jit
 def first_best(scores: Floats) -> int:
     """Lowest index whose score is within TIE of the highest; -1 if any score is not finite."""
     best = -math.inf
     for score in scores:
-        if not math.isfinite(score):
+        if not finite(score):
             return -1
         best = max(best, score)
     for k in range(len(scores)):

@@ -1,9 +1,9 @@
 """Miss-rate rings: how often each member's confidence interval missed the reward lately, and what follows from it.
 
-A ledger row holds ``[id, spawned_at, age, misses, updates, ring (window bits)]`` for one member: `misses` counts the set bits,
-`age` the rounds judged, `updates` the rewards accepted. Rules hold
-``[epsilon, delta, spawn_delta, ln(1 / window_delta) / 2, extra, first_width, sqrt(ln window), strict]``; `extra` is added to the
-denominator of the miss rate, and a strict rule compares with <= and > where Algorithm 1 prints < and >=.
+A ledger row holds ``[id, spawned_at, age, misses, updates, ring (window bits)]`` for one member: `misses` counts the
+set bits, `age` the rounds judged, `updates` the rewards accepted. Rules hold ``[epsilon, delta, spawn_delta, ln(1 /
+window_delta) / 2, extra, first_width, sqrt(ln window), strict]``; `extra` is added to the denominator of the miss
+rate, and a strict rule compares with <= and > where Algorithm 1 prints < and >=.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit.core import Floats, Ints
-from driftbandit.kernels.compile import jit, jit_generic
+from driftbandit.kernels.compile import finite, jit, jit_generic
 
 ID, SPAWNED_AT, AGE, MISSES, UPDATES, RING = range(6)
 
@@ -89,7 +89,7 @@ def judge_round(
     missed = np.zeros(count, dtype=np.int64)
     for m in range(count):
         mean, width = predict(settings, bank[m], x)
-        if not math.isfinite(mean) or not math.isfinite(width):
+        if not finite(mean) or not finite(width):
             return NOT_FINITE
         if abs(mean - reward) > width + rules[0]:
             missed[m] = 1

@@ -81,19 +81,13 @@ class RewardModel:
         """Absorb one reward, in place."""
         raise NotImplementedError(f"{type(self).__name__}.update")
 
-    def choose(
-        self, bank: Floats, member: int, features: Floats, generator: Generator
-    ) -> int:
-        """Index of the arm that row `member` would play, here the highest prediction + width; -1 if a score is not finite."""
+    def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
+        """Index of the arm that row `member` would play, here the highest prediction + width; -1 if not finite."""
         row = bank[member]
         scores = np.array([sum(self.predict(row, x)) for x in features], dtype=np.float64)
         return first_best(scores)
 
-    def judge(
-        self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float
-    ) -> int:
+    def judge(self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
         """Show one reward to the first `count` members of `bank`; see `kernels.windows.judge_round`."""
         kind = type(self)
-        return plain(judge_round)(
-            kind.predict, kind.update, self, bank, ledger, rules, count, x, reward
-        )
+        return plain(judge_round)(kind.predict, kind.update, self, bank, ledger, rules, count, x, reward)

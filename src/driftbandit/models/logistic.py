@@ -1,8 +1,9 @@
 """Logistic regression for clicks, updated online in O(d^2).
 
-Each reward moves theta to the minimiser of its logistic loss plus the squared distance from the old theta in the norm of W = ridge * I +
-sum p(1 - p) x x', a one-dimensional problem along W^-1 x (the online Laplace form of ECOLog, Faury et al., AISTATS 2022). The
-confidence interval of x'theta is mapped through the logistic function, so predictions and widths are click probabilities.
+Each reward moves theta to the minimiser of its logistic loss plus the squared distance from the old theta in the norm
+of W = ridge * I + sum p(1 - p) x x', a one-dimensional problem along W^-1 x (the online Laplace form of ECOLog, Faury
+et al., AISTATS 2022). The confidence interval of x'theta is mapped through the logistic function, so predictions and
+widths are click probabilities.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.random import Generator
 
 from driftbandit.core import Floats, Ints
 from driftbandit.kernels import ridge as kernel
-from driftbandit.kernels.compile import jit
+from driftbandit.kernels.compile import finite, jit
 from driftbandit.kernels.windows import judge_round
 from driftbandit.models.base import RewardModel
 
@@ -34,7 +35,7 @@ class LogisticModel(RewardModel):
     >>> for click in (1, 1, 1, 0) * 50:
     ...     _ = model.update(row, np.ones(1), float(click))
     >>> round(model.predict(row, np.ones(1))[0], 2)
-    0.73
+    0.74
     """
 
     reward_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
@@ -66,9 +67,7 @@ class LogisticModel(RewardModel):
         # The link is increasing, so the arm with the highest upper bound on x'theta has the highest click bound.
         return kernel.optimistic_arm(self._settings, bank, member, features)
 
-    def judge(
-        self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float
-    ) -> int:
+    def judge(self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
         return _judge(self._settings, bank, ledger, rules, count, x, reward)
 
 
@@ -83,7 +82,7 @@ def _logistic(value: float) -> float:
 @jit
 def _predict(settings: Floats, row: Floats, x: Floats) -> tuple[float, float]:
     score, width = kernel.predict(settings, row, x)
-    if not math.isfinite(score) or not math.isfinite(width):
+    if not finite(score) or not finite(width):
         return score, width
     click = _logistic(score)
     return click, max(_logistic(score + width) - click, click - _logistic(score - width))
@@ -93,7 +92,7 @@ def _predict(settings: Floats, row: Floats, x: Floats) -> tuple[float, float]:
 def _update(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
     d = len(x)
     z, score, square = kernel.project(row, x)
-    if not math.isfinite(score) or not math.isfinite(square):
+    if not finite(score) or not finite(square):
         return False
     step = 0.0  # solves step = reward - logistic(score + square * step), which is monotone
     low, high = reward - 1.0, reward
@@ -119,7 +118,5 @@ def _update(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
 
 
 @jit
-def _judge(
-    settings: Floats, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float
-) -> int:
+def _judge(settings: Floats, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
     return judge_round(_predict, _update, settings, bank, ledger, rules, count, x, reward)

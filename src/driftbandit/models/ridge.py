@@ -1,7 +1,7 @@
 """Ridge regression with a confidence width: the member of dLinUCB, and the whole of LinUCB.
 
-The estimate is theta = A^-1 b with A = ridge * I + sum x x', and an arm's width is radius(n) * sqrt(x' A^-1 x). Everything lives
-in one flat row per member and is updated in O(d^2). Abbasi-Yadkori, Pal and Szepesvari, NIPS 2011.
+The estimate is theta = A^-1 b with A = ridge * I + sum x x', and an arm's width is radius(n) * sqrt(x' A^-1 x).
+Everything lives in one flat row per member and is updated in O(d^2). Abbasi-Yadkori, Pal and Szepesvari, NIPS 2011.
 """
 
 from __future__ import annotations
@@ -116,16 +116,10 @@ class RidgeModel(RewardModel):
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
         return kernel.optimistic_arm(self._act, bank, member, features)
 
-    def judge(
-        self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float
-    ) -> int:
+    def judge(self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
         return _judge(self._test, bank, ledger, rules, count, x, reward)
 
 
 @jit
-def _judge(
-    settings: Floats, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float
-) -> int:
-    return judge_round(
-        kernel.predict, kernel.update, settings, bank, ledger, rules, count, x, reward
-    )
+def _judge(settings: Floats, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
+    return judge_round(kernel.predict, kernel.update, settings, bank, ledger, rules, count, x, reward)

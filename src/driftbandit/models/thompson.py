@@ -39,13 +39,13 @@ class ThompsonModel(RidgeModel):
         radius: Radius | None = None,
         per_arm: bool = False,
     ) -> None:
-        super().__init__(
-            dim, noise=noise, ridge=ridge, explore=explore, delta=delta, radius=radius
-        )
+        super().__init__(dim, noise=noise, ridge=ridge, explore=explore, delta=delta, radius=radius)
         self._spread = noise if explore is None else explore
         self._per_arm = per_arm
 
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
+        if not kernel.usable(features):  # before anything is drawn
+            return -1
         if self._per_arm:
             noise = generator.standard_normal(len(features))
             return kernel.sampled_arm(bank, member, features, noise, self._spread)

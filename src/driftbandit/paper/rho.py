@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from driftbandit.evaluation.compare import compare
-from driftbandit.evaluation.results import Table, mean_and_std, summarise
+from driftbandit.evaluation.results import Table, difference, mean_and_std, summarise
 from driftbandit.paper.table1 import COLUMNS
 from driftbandit.plots import share_figure
 from driftbandit.report import Artefact
@@ -29,27 +29,24 @@ def run(
     """Play dLinUCB at every share of changed arms."""
     base = COLUMNS[2].world
     settings = {f"rho {share:g}": replace(base, share=share) for share in SHARES}
-    traces = compare(
-        ["dlinucb"], settings, seeds, out=out, processes=processes, progress=progress, fresh=fresh
-    )
+    traces = compare(["dlinucb"], settings, seeds, out=out, processes=processes, progress=progress, fresh=fresh)
     rows = summarise(traces)
     cells = []
     for share, row in zip(SHARES, rows, strict=True):
         detection = row.detection
         printed = mean_and_std(*PAPER[share]) if share in PAPER else "–"
-        gap = f"{100.0 * (row.regret / PAPER[share][0] - 1.0):+.0f} %" if share in PAPER else "–"
+        gap = difference(row.regret, PAPER[share][0]) if share in PAPER else "–"
         delay = f"{detection.median_delay:.0f}" if detection else "–"
         missed = f"{detection.missed} of {detection.missed + len(detection.delays)}" if detection else "–"
-        cells.append(
-            (f"{share:g}", printed, mean_and_std(row.regret, row.regret_std), gap, delay, missed)
-        )
+        cells.append((f"{share:g}", printed, mean_and_std(row.regret, row.regret_std), gap, delay, missed))
     return Artefact(
         name="rho",
         title="The rho study: shifts that change only a share of the arms",
         text=[
-            f"Noise 0.01, shift 0.9, a shift every 800 rounds; {len(seeds)} seeds. In each period a share 1 - rho of the arms is projected onto the "
-            "null space of the latest change of theta; at rho = 0 nothing changes.",
-            "The paper's claim: lowest regret at rho = 0; above 0, 54.07 ± 3.95 at rho = 1 and little more (57.59 ± 3.44) where rho is smaller.",
+            f"Noise 0.01, shift 0.9, a shift every 800 rounds; {len(seeds)} seeds. In each period a share 1 - rho of "
+            "the arms is projected onto the null space of the latest change of theta; at rho = 0 nothing changes.",
+            "The paper's claim: lowest regret at rho = 0; above 0, 54.07 ± 3.95 at rho = 1 and little more "
+            "(57.59 ± 3.44) where rho is smaller.",
         ],
         tables=[
             Table(

@@ -1,8 +1,8 @@
 """adTS: Thompson sampling that compares its recent past with its less recent past.
 
-Every `check_every` rounds ridge models of the last two windows are compared by a Mahalanobis distance; when the series of these distances
-changes its level (Taylor's CUSUM range against random permutations), everything is forgotten. Hariri, Mobasher and Burke, IJCAI
-2015, in the form that the dLinUCB authors released.
+Every `check_every` rounds ridge models of the last two windows are compared by a Mahalanobis distance; when the
+series of these distances changes its level (Taylor's CUSUM range against random permutations), everything is
+forgotten. Hariri, Mobasher and Burke, IJCAI 2015, in the form that the dLinUCB authors released.
 """
 
 from __future__ import annotations
@@ -86,10 +86,8 @@ class AdTS(ModelPolicy):
         self._distances = np.zeros(as_count("most_checks", most_checks, least=least_checks))
         self._checks = 0
 
-    def learn(
-        self, features: ArrayLike | None, reward: float, arm: int | None = None
-    ) -> tuple[Change, ...]:
-        """Learn the reward of an arm with these features, shape (dim,); every `check_every` rounds test for a change."""
+    def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
+        """Learn the reward of an arm with these features; every `check_every` rounds test for a change."""
         x = as_example(features, self.dim)
         super().learn(x, reward, arm)
         slot = self._since % len(self._recent)

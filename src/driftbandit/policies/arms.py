@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -68,8 +68,8 @@ class ArmTable(Stateful):
         self.stats[found] = 0.0
         self._slots[-1 - kernel.find(self._slots, self._ids, arm)] = found
         self._size += 1
-        entry = self.stats[found]
-        return entry
+        fresh: Floats = self.stats[found]
+        return fresh
 
     def add(self, arm: int, reward: float, now: int) -> Floats:
         """Add a reward, already on the scale [0, 1], and return the arm's statistics."""
@@ -137,7 +137,7 @@ def _power_of_two(least: int) -> int:
 class ArmPolicy(PolicyBase):
     """A context-free policy: takes arm ids, rewards in a known range, ignores features."""
 
-    _parts = (*PolicyBase._parts, "clipped", "_generator")
+    _parts: ClassVar[tuple[str, ...]] = (*PolicyBase._parts, "clipped", "_generator")
 
     def __init__(self, reward_range: tuple[float, float], seed: int) -> None:
         super().__init__()

@@ -30,7 +30,7 @@ class PolicyBase(Stateful):
     evidence: ClassVar[tuple[str, ...]] = ()
     """Names of the numbers that this policy's changes carry; empty if it never reports one."""
 
-    _parts = ("rounds", "_log")
+    _parts: ClassVar[tuple[str, ...]] = ("rounds", "_log")
 
     def __init__(self) -> None:
         self.rounds = 0
@@ -51,7 +51,7 @@ class ModelPolicy(PolicyBase):
     """A policy that is one reward model and nothing else."""
 
     dim: int
-    _parts = (*PolicyBase._parts, "_bank", "_generator")
+    _parts: ClassVar[tuple[str, ...]] = (*PolicyBase._parts, "_bank", "_generator")
 
     def __init__(self, dim: int, model: RewardModel, seed: int = 0) -> None:
         super().__init__()
@@ -79,9 +79,7 @@ class ModelPolicy(PolicyBase):
             raise not_finite(pool)
         return best
 
-    def learn(
-        self, features: ArrayLike | None, reward: float, arm: int | None = None
-    ) -> tuple[Change, ...]:
+    def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of an arm with these features, shape (dim,); returns the changes it revealed."""
         x = as_example(features, self.dim)
         reward = as_reward(reward, self._low, self._high)

@@ -1,8 +1,9 @@
 """dLinUCB: a coordinator over linear members that notices when tastes shift.
 
-Every member is a reward model with a confidence width. A reward outside a member's interval is a miss, and a member that misses too often in
-its recent window is out of date: the coordinator spawns a new member as soon as no member is beyond doubt, retires the lost
-ones, and lets the member with the lowest plausible miss rate choose. Wu, Iyer and Wang, SIGIR 2018, Algorithm 1.
+Every member is a reward model with a confidence width. A reward outside a member's interval is a miss, and a member
+that misses too often in its recent window is out of date: the coordinator spawns a new member as soon as no member is
+beyond doubt, retires the lost ones, and lets the member with the lowest plausible miss rate choose. Wu, Iyer and
+Wang, SIGIR 2018, Algorithm 1.
 """
 
 from __future__ import annotations
@@ -84,7 +85,8 @@ class DLinUCB(PolicyBase):
     ridge : float
         Regularisation of a member (the paper's lambda).
     explore : float, optional
-        Constant multiplier of sqrt(x' A^-1 x) in the arm choice; by default the radius of the miss test (the paper's alpha_t).
+        Constant multiplier of sqrt(x' A^-1 x) in the arm choice; by default the radius of the miss test (the paper's
+        alpha_t).
     delta : float
         Share of misses that a healthy member is allowed (delta_1).
     spawn_delta : float
@@ -95,14 +97,16 @@ class DLinUCB(PolicyBase):
         How many recent rounds the miss rate looks at (tau).
     model : str or callable
         What a member is: 'ridge', 'logistic', 'thompson', or a `RewardModel` subclass (or any callable that takes
-        `dim` and the keywords `noise`, `ridge`, `explore` and `delta`). The coordinator sees its predictions and widths only.
+        `dim` and the keywords `noise`, `ridge`, `explore` and `delta`). The coordinator sees its predictions and
+        widths only.
     max_members : int
         At this many members the one with the highest miss rate makes room for a new one.
     radius : {'paper', 'released'}
-        Confidence radius and epsilon of the miss test: as printed, or as in the authors' code. Ridge and Thompson members only.
+        Confidence radius and epsilon of the miss test: as printed, or as in the authors' code. Ridge and Thompson
+        members only.
     counting : {'paper', 'released'}
-        How the miss rate is counted and compared: divided by the window's length, first width 0, < and >= as printed; or
-        divided by the length plus one, first width 0.5, <= and > as in the authors' code.
+        How the miss rate is counted and compared: divided by the window's length, first width 0, < and >= as printed;
+        or divided by the length plus one, first width 0.5, <= and > as in the authors' code.
     seed : int
         Seed of the policy's own generator, used by members that sample.
 
@@ -117,7 +121,7 @@ class DLinUCB(PolicyBase):
     ...     taste = 0.5 if t < 500 else -0.5  # every weight flips its sign
     ...     changes = policy.learn(features[arm], features[arm].sum() * taste)
     >>> [(change.kind, change.round) for change in policy.changes]
-    [('spawned', 517), ('retired', 519)]
+    [('spawned', 516), ('retired', 518)]
     """
 
     evidence = ("miss_rate", "bound", "age", "updates")
@@ -200,9 +204,7 @@ class DLinUCB(PolicyBase):
             model = MODELS[model]
         if isinstance(model, type) and issubclass(model, RidgeModel):
             rule = Radius.released if radius == "released" else Radius.paper
-            settings["radius"] = rule(
-                self.dim, noise=self.noise, ridge=self.ridge, delta=self.delta
-            )
+            settings["radius"] = rule(self.dim, noise=self.noise, ridge=self.ridge, delta=self.delta)
         return model(self.dim, **settings)
 
     @classmethod
@@ -238,15 +240,11 @@ class DLinUCB(PolicyBase):
             raise not_finite(pool)
         return best
 
-    def learn(
-        self, features: ArrayLike | None, reward: float, arm: int | None = None
-    ) -> tuple[Change, ...]:
+    def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Show the reward of an arm with these features, shape (dim,), to every member; returns the changes."""
         x = as_example(features, self.dim)
         reward = as_reward(reward, self._low, self._high)
-        leader = self._model.judge(
-            self._bank, self._ledger, self._rules, self._count, x, reward
-        )
+        leader = self._model.judge(self._bank, self._ledger, self._rules, self._count, x, reward)
         if leader == windows.NOT_FINITE:
             raise not_finite(x)
         self.rounds += 1

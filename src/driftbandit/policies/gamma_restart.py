@@ -1,7 +1,7 @@
 """GammaRestart: on an alarm, believe the past less instead of forgetting it.
 
-UCB-Tuned with a Page-Hinkley test on the rewards of the best arm; an alarm multiplies every arm's number of plays by `gamma` and leaves the
-means alone, so all widths open up at once. Hartland et al., 2006.
+UCB-Tuned with a Page-Hinkley test on the rewards of the best arm; an alarm multiplies every arm's number of plays by
+`gamma` and leaves the means alone, so all widths open up at once. Hartland et al., 2006.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ class GammaRestart(ArmPolicy):
     Parameters
     ----------
     gamma : float
-        What remains of an arm's plays after an alarm, in [0, 1); 0 is a full restart. A fraction of a play still counts as evidence.
+        What remains of an arm's plays after an alarm, in [0, 1); 0 is a full restart. A fraction of a play still
+        counts as evidence.
     apply : {'alarm', 'round'}
         Shrink at alarms, as published, or every round, as the dLinUCB paper describes it (then no test is run).
     slack, threshold : float
@@ -67,9 +68,7 @@ class GammaRestart(ArmPolicy):
         """Index of the arm to play; `arms` are the ids of this round's pool."""
         return self._table.pick(self._pool(features, arms), "ucb_tuned", self._generator)
 
-    def learn(
-        self, features: ArrayLike | None, reward: float, arm: int | None = None
-    ) -> tuple[Change, ...]:
+    def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of `arm`; if it leads, test for a drop."""
         arm = as_arm(arm)
         scaled = self._scaled(reward)

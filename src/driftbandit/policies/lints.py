@@ -1,7 +1,7 @@
 """LinTS: ridge regression that explores by drawing theta from its posterior.
 
-Each `choose` draws one theta from N(theta, explore^2 A^-1) and plays the arm that is best under it. Assumes that tastes never
-change. Agrawal and Goyal, ICML 2013.
+Each `choose` draws one theta from N(theta, explore^2 A^-1) and plays the arm that is best under it. Assumes that
+tastes never change. Agrawal and Goyal, ICML 2013.
 """
 
 from __future__ import annotations
@@ -35,9 +35,7 @@ class LinTS(ModelPolicy):
     100
     """
 
-    def __init__(
-        self, dim: int, *, ridge: float = 1.0, explore: float = 0.1, seed: int = 0
-    ) -> None:
+    def __init__(self, dim: int, *, ridge: float = 1.0, explore: float = 0.1, seed: int = 0) -> None:
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
         explore = as_number("explore", explore, 0.0)
         super().__init__(dim, ThompsonModel(as_dim(dim), ridge=ridge, explore=explore), seed)

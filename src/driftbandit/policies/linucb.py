@@ -1,7 +1,7 @@
 """LinUCB: ridge regression plus a bonus for what is not yet known.
 
-The policy plays the arm with the highest x'theta + explore * sqrt(x' A^-1 x): arms in directions with little data get the
-benefit of the doubt. It assumes that tastes never change, which makes it the yardstick for everything else here.
+The policy plays the arm with the highest x'theta + explore * sqrt(x' A^-1 x): arms in directions with little data get
+the benefit of the doubt. It assumes that tastes never change, which makes it the yardstick for everything else here.
 Li, Chu, Langford and Schapire, WWW 2010.
 """
 

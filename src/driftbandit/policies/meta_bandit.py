@@ -1,8 +1,9 @@
 """Meta-Bandit: on an alarm, let the old bandit and a fresh one compete, and keep the winner.
 
-A Page-Hinkley test on the rewards of the best arm raises alarms. Instead of forgetting at once, a two-armed bandit over 'old' and 'fresh'
-decides for `trial` rounds which of them plays; then the one with the higher mean reward stays. Adapt-EvE: Hartland, Gelly,
-Baskiotis, Teytaud and Sebag, 2006; its constants are not printed there and are settings here.
+A Page-Hinkley test on the rewards of the best arm raises alarms. Instead of forgetting at once, a two-armed bandit
+over 'old' and 'fresh' decides for `trial` rounds which of them plays; then the one with the higher mean reward stays.
+Adapt-EvE: Hartland, Gelly, Baskiotis, Teytaud and Sebag, 2006; its constants are not printed there and are settings
+here.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from numpy.typing import ArrayLike
 
 from driftbandit.core import Change, as_arm, as_count
 from driftbandit.detection.page_hinkley import PageHinkley
-from driftbandit.kernels import arms as kernel
 from driftbandit.policies.arms import ArmPolicy, ArmTable, Index
 
 _OLD, _FRESH = 0, 1
@@ -24,8 +24,8 @@ _META_POOL = np.array([_OLD, _FRESH])
 class MetaBandit(ArmPolicy):
     """Two bandits and a referee.
 
-    During a trial the reward goes to the bandit that the referee would let play now, since nothing is kept between `choose` and `learn`;
-    with rewards in order that is the one that chose the arm.
+    During a trial the reward goes to the bandit that the referee would let play now, since nothing is kept between
+    `choose` and `learn`; with rewards in order that is the one that chose the arm.
 
     Parameters
     ----------
@@ -82,9 +82,7 @@ class MetaBandit(ArmPolicy):
         pool = self._pool(features, arms)
         return self._table(self._player()).pick(pool, self.base, self._generator)
 
-    def learn(
-        self, features: ArrayLike | None, reward: float, arm: int | None = None
-    ) -> tuple[Change, ...]:
+    def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of `arm`; outside a trial test for a drop, inside it count down to the verdict."""
         arm = as_arm(arm)
         scaled = self._scaled(reward)

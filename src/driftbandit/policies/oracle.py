@@ -1,7 +1,7 @@
 """OracleLinUCB: LinUCB that is told when the world shifts and starts afresh there.
 
-No detector can be earlier than the truth, so this is the reference that change detection is measured against: what remains is the
-cost of learning each new regime from nothing.
+No detector can be earlier than the truth, so this is the reference that change detection is measured against: what
+remains is the cost of learning each new regime from nothing.
 """
 
 from __future__ import annotations
@@ -50,9 +50,8 @@ class OracleLinUCB(LinUCB):
         super().__init__(dim, ridge=ridge, explore=explore)
         self._shifts = frozenset(as_count("shifts", shift, least=0) for shift in shifts)
 
-    def learn(
-        self, features: ArrayLike | None, reward: float, arm: int | None = None
-    ) -> tuple[Change, ...]:
+    def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
+        """Learn as `LinUCB` does; the last reward before a shift is forgotten with everything else."""
         changes = super().learn(features, reward, arm)
         if self.rounds in self._shifts:
             self._model.reset(self._row)

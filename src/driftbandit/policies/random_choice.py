@@ -44,9 +44,7 @@ class RandomChoice(PolicyBase):
             count = shape[0]
         return int(self._generator.integers(count))
 
-    def learn(
-        self, features: ArrayLike | None, reward: float, arm: int | None = None
-    ) -> tuple[Change, ...]:
+    def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Check the reward and count the round."""
         as_reward(reward)
         self.rounds += 1

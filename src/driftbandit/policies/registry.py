@@ -68,7 +68,7 @@ REGISTRY: dict[str, Entry] = {
         lambda brief: DLinUCB.preset("table1", brief.dim, brief.noise, seed=brief.seed),
     ),
     "dlinucb-paper": Entry(
-        "dLinUCB (as printed)",
+        "dLinUCB (printed)",
         "Algorithm 1 line by line, with epsilon positive",
         "noise",
         lambda brief: DLinUCB.preset("paper", brief.dim, brief.noise, seed=brief.seed),
@@ -134,7 +134,7 @@ REGISTRY: dict[str, Entry] = {
         lambda brief: OracleLinUCB(brief.dim, shifts=brief.shifts),
     ),
     "oracle-paper": Entry(
-        "OracleLinUCB (alpha_t)",
+        "Oracle (alpha_t)",
         "the same, exploring by the paper's shrinking alpha_t",
         "the true shifts, noise",
         _paper_oracle,

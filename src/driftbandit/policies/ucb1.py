@@ -1,7 +1,7 @@
 """UCB1: optimism per arm, blind to features.
 
-Plays every offered arm once, then the one with the highest mean + sqrt(2 ln t / n). Assumes that arms keep their mean rewards for
-ever. Auer, Cesa-Bianchi and Fischer, Machine Learning 2002.
+Plays every offered arm once, then the one with the highest mean + sqrt(2 ln t / n). Assumes that arms keep their mean
+rewards for ever. Auer, Cesa-Bianchi and Fischer, Machine Learning 2002.
 """
 
 from __future__ import annotations
@@ -57,13 +57,9 @@ class UCB1(ArmPolicy):
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play; `arms` are the ids of this round's pool."""
         pool = self._pool(features, arms)
-        return self._table.pick(
-            pool, "ucb1", self._generator, self.prior_mean, self.prior_count
-        )
+        return self._table.pick(pool, "ucb1", self._generator, self.prior_mean, self.prior_count)
 
-    def learn(
-        self, features: ArrayLike | None, reward: float, arm: int | None = None
-    ) -> tuple[Change, ...]:
+    def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of `arm`."""
         arm = as_arm(arm)
         self._table.add(arm, self._scaled(reward), self.rounds)

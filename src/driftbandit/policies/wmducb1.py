@@ -1,8 +1,9 @@
 """WMDUCB1: UCB1 that restarts when an arm's windowed mean shifts.
 
-The mean of an arm's last `window` rewards is compared with the mean of the `window` before; a gap beyond the Hoeffding bound restarts all
-arms. Yu and Mannor, ICML 2009, give the rule with side observations of arms that were not played; without them, as here and
-in the dLinUCB paper, an arm's own plays have to do, and an arm needs 2 * window of them before it can be tested.
+The mean of an arm's last `window` rewards is compared with the mean of the `window` before; a gap beyond the
+Hoeffding bound restarts all arms. Yu and Mannor, ICML 2009, give the rule with side observations of arms that were
+not played; without them, as here and in the dLinUCB paper, an arm's own plays have to do, and an arm needs 2 * window
+of them before it can be tested.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class WMDUCB1(ArmPolicy):
     delta : float
         Error probability of one test; the threshold is ``sqrt(ln(2 / delta) / window)`` on the scale [0, 1].
     stream : {'arm', 'pooled'}
-        Test every arm on its own plays, or all rewards as one stream. The second can fire where arms are too many to be played often,
-        but also sees the policy's own learning as a shift.
+        Test every arm on its own plays, or all rewards as one stream. The second can fire where arms are too many to
+        be played often, but also sees the policy's own learning as a shift.
     reward_range, max_arms, seed :
         As in `UCB1`; an arm costs 16 * window bytes here, hence the lower default of `max_arms`.
 
@@ -74,9 +75,7 @@ class WMDUCB1(ArmPolicy):
         """Index of the arm to play; `arms` are the ids of this round's pool."""
         return self._table.pick(self._pool(features, arms), "ucb1", self._generator)
 
-    def learn(
-        self, features: ArrayLike | None, reward: float, arm: int | None = None
-    ) -> tuple[Change, ...]:
+    def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of `arm` and test its stream for a shift."""
         arm = as_arm(arm)
         scaled = self._scaled(reward)

@@ -1,0 +1,47 @@
+# Two commands do everything: `make run` (the main job) and `make test`. Both create what they need in .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help run test lint format bench paper clean
+
+help:
+	@echo "make run     compare all policies in a changing world: table, picture, report (runs/compare)"
+	@echo "make test    lint, types, import contract, doctests and tests"
+	@echo "make paper   redo the paper's simulation study (runs/paper)"
+	@echo "make bench   time choose + learn beside NumPy and other packages"
+	@echo "make lint    ruff, mypy and import-linter only"
+
+$(READY): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("driftbandit needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+run: $(READY)
+	$(BIN)/driftbandit compare
+
+test: lint
+	$(BIN)/pytest -n auto
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+paper: $(READY)
+	$(BIN)/driftbandit paper all
+
+bench: $(READY)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]' || echo "some peers could not be installed; timing without them"
+	$(BIN)/driftbandit bench --out runs/bench
+
+clean:
+	rm -rf $(VENV) runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests -name __pycache__ -prune -exec rm -rf {} +

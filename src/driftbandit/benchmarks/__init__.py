@@ -1,0 +1,1 @@
+"""How fast: our policies beside NumPy and other packages, in one run."""

@@ -1,0 +1,149 @@
+"""Microseconds per choose + learn, and ratios to NumPy, all from one run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from driftbandit.benchmarks.numpy_linucb import BareNumpyLinUCB, NumpyLinUCB
+from driftbandit.benchmarks.peers import Player, installed
+from driftbandit.core import Floats
+from driftbandit.evaluation.results import Table
+from driftbandit.policies.dlinucb import DLinUCB
+from driftbandit.policies.linucb import LinUCB
+
+SIZES = ((6, 10), (25, 25), (25, 1000), (100, 100))
+"""Features and arms a round."""
+
+ROUNDS = 5000
+REPEATS = 3
+
+_NOISE = 0.1
+_MEMBERS = 3
+_POOL_BYTES = 200_000_000
+_PEER_SECONDS = 2.0
+_PEER_LEAST = 10
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Rounds of a stationary linear world: fresh unit-length arms each round, as long as memory allows."""
+
+    pools: list[Floats]
+    rewards: list[list[float]]
+
+    @classmethod
+    def make(cls, dim: int, arms: int, seed: int) -> Stream:
+        rng = np.random.default_rng([seed, dim, arms])
+        count = min(ROUNDS, _POOL_BYTES // (8 * dim * arms))
+        theta = rng.random(dim)
+        theta /= np.linalg.norm(theta)
+        pools, rewards = [], []
+        for _ in range(count):
+            pool = rng.standard_normal((arms, dim))
+            pool /= np.linalg.norm(pool, axis=1, keepdims=True)
+            pools.append(pool)
+            rewards.append((pool @ theta + _NOISE * rng.standard_normal(arms)).tolist())
+        return cls(pools, rewards)
+
+
+class _ByRow:
+    """A policy of the contract (or NumPy's) as a `Player`."""
+
+    def __init__(self, policy: Any) -> None:
+        self.choose = policy.choose
+        self._learn = policy.learn
+
+    def learn(self, features: Floats, index: int, reward: float) -> None:
+        self._learn(features[index], reward)
+
+
+def _three_members(dim: int) -> DLinUCB:
+    """dLinUCB as it stands while it doubts: the stream is stationary, so the members are put there by hand."""
+    policy = DLinUCB(dim, _NOISE)
+    for _ in range(_MEMBERS - 1):
+        policy._add_member()
+    return policy
+
+
+OURS: dict[str, Callable[[int, int], Player]] = {
+    "LinUCB": lambda dim, arms: _ByRow(LinUCB(dim)),
+    "DLinUCB, 3 members": lambda dim, arms: _ByRow(_three_members(dim)),
+}
+BASELINES: dict[str, Callable[[int, int], Player]] = {
+    "NumPy LinUCB": lambda dim, arms: _ByRow(NumpyLinUCB(dim)),
+    "NumPy LinUCB, no checks": lambda dim, arms: _ByRow(BareNumpyLinUCB(dim)),
+}
+
+
+def _play(player: Player, stream: Stream, rounds: int, seconds: float = float("inf")) -> float:
+    """Seconds a round, without the loop's own share; stops early after `seconds`."""
+    count = len(stream.pools)
+    started = time.perf_counter()
+    played = 0
+    for t in range(rounds):
+        pool = stream.pools[t % count]
+        index = player.choose(pool)
+        player.learn(pool, index, stream.rewards[t % count][index])
+        played = t + 1
+        if seconds < float("inf") and played >= _PEER_LEAST and time.perf_counter() - started > seconds:
+            break
+    return (time.perf_counter() - started) / played
+
+
+class _Nobody:
+    """Costs what the benchmark's own loop costs."""
+
+    def choose(self, features: Floats) -> int:
+        return 0
+
+    def learn(self, features: Floats, index: int, reward: float) -> None:
+        self.last = features[index]
+
+
+def measure(
+    sizes: Sequence[tuple[int, int]] = SIZES, *, seed: int = 0, peers: bool = True, rounds: int = ROUNDS
+) -> dict[str, dict[tuple[int, int], float]]:
+    """Microseconds per choose + learn, by name and size: the best of three runs, taken in turns.
+
+    Every run starts from an untrained model. Peers, which are slow, play for two seconds a size.
+    """
+    result: dict[str, dict[tuple[int, int], float]] = {}
+    for dim, arms in sizes:
+        stream = Stream.make(dim, arms, seed)
+        makers = {"loop": lambda dim, arms: _Nobody(), **BASELINES, **OURS}
+        for build in makers.values():  # compile and warm up
+            _play(build(dim, arms), stream, 20)
+        best = dict.fromkeys(makers, float("inf"))
+        for _ in range(REPEATS):
+            for name, build in makers.items():
+                best[name] = min(best[name], _play(build(dim, arms), stream, rounds))
+        if peers:
+            for name, (build, takes_features) in installed().items():
+                label = name if takes_features else f"{name} (no arm features)"
+                best[label] = _play(build(dim, arms), stream, rounds, _PEER_SECONDS)
+        loop = best.pop("loop")
+        for name, seconds in best.items():
+            result.setdefault(name, {})[dim, arms] = 1e6 * (seconds - loop)
+    return result
+
+
+def speed_table(times: dict[str, dict[tuple[int, int], float]]) -> Table:
+    """Microseconds, and how many times faster than NumPy."""
+    sizes = list(next(iter(times.values())))
+    base = times["NumPy LinUCB"]
+
+    def cell(name: str, size: tuple[int, int]) -> str:
+        microseconds = times[name][size]
+        return f"{microseconds:,.1f}  ({base[size] / microseconds:.2g}×)"
+
+    return Table(
+        "Microseconds per choose + learn, and how many times faster than NumPy",
+        ("policy", *(f"d={dim}, K={arms}" for dim, arms in sizes)),
+        tuple((name, *(cell(name, size) for size in sizes)) for name in times),
+        f"Best of {REPEATS} runs of {ROUNDS:,} rounds from an untrained model, taken in turns in one process.",
+    )

@@ -1,0 +1,373 @@
+"""The command line: compare, paper, advise, policies, bench."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from driftbandit.evaluation.results import Table
+    from driftbandit.report import Artefact
+
+app = typer.Typer(
+    name="driftbandit",
+    help="Contextual bandits for a world that changes.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Seed = Annotated[int, typer.Option(help="First seed; the others follow it.", min=0)]
+Seeds = Annotated[int, typer.Option(help="How many seeds.", min=1)]
+Processes = Annotated[
+    int | None, typer.Option(help="Processes; one a core by default. Results do not depend on it.", min=1)
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Run again what an earlier run left in --out.")]
+
+
+@app.callback(invoke_without_command=True)
+def main(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Contextual bandits for a world that changes."""
+    if version:
+        from driftbandit import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@contextmanager
+def _friendly_errors() -> Iterator[None]:
+    """Bad settings are the user's to mend: one line, no traceback."""
+    try:
+        yield
+    except (ValueError, OSError) as error:
+        typer.secho(f"error: {error}", fg="red", err=True)
+        raise typer.Exit(2) from error
+    except KeyboardInterrupt as error:
+        typer.secho("stopped; the same command continues where it was", fg="yellow", err=True)
+        raise typer.Exit(130) from error
+
+
+@app.command()
+def compare(
+    policies: Annotated[str, typer.Option(help="Names from `driftbandit policies`, separated by commas.")] = "all",
+    preset: Annotated[str, typer.Option(help="Simulated world; see docs/environments.md.")] = "table1",
+    dim: Annotated[int | None, typer.Option(help="Number of features.")] = None,
+    arms: Annotated[int | None, typer.Option(help="Arms in the catalogue.")] = None,
+    pool: Annotated[int | None, typer.Option(help="Arms shown in a round.")] = None,
+    noise: Annotated[float | None, typer.Option(help="Standard deviation of rewards.")] = None,
+    shift: Annotated[float | None, typer.Option(help="Smallest size of a shift.")] = None,
+    share: Annotated[float | None, typer.Option(help="Share of arms that a shift changes.")] = None,
+    period: Annotated[int | None, typer.Option(help="Rounds between shifts.")] = None,
+    horizon: Annotated[int | None, typer.Option(help="Number of rounds.")] = None,
+    seed: Seed = 0,
+    seeds: Seeds = 10,
+    processes: Processes = None,
+    out: Annotated[Path, typer.Option(help="Folder for traces, table, picture and report.")] = Path("runs/compare"),
+    fresh: Fresh = False,
+    as_json: AsJson = False,
+) -> None:
+    """Play policies in a simulated world and compare their regret.
+
+    By default: all policies in the world of column 2 of the paper's Table 1, ten seeds. Interrupted, the same command
+    continues.
+
+    Example: driftbandit compare --policies dlinucb,linucb,oracle --noise 0.1 --period 400
+    """
+    with _friendly_errors():
+        from dataclasses import asdict
+
+        from driftbandit.environments import World, world
+        from driftbandit.evaluation.compare import compare as play
+        from driftbandit.evaluation.results import regret_table, summarise
+        from driftbandit.paper.table1 import printed
+        from driftbandit.plots import regret_figure
+        from driftbandit.policies.registry import REGISTRY
+        from driftbandit.report import Artefact
+
+        given = {"dim": dim, "arms": arms, "pool": pool, "noise": noise, "shift": shift}
+        given |= {"share": share, "period": period, "horizon": horizon}
+        settings = world(preset, **{name: value for name, value in given.items() if value is not None})
+        names = list(REGISTRY) if policies == "all" else [name.strip() for name in policies.split(",")]
+        traces = play(
+            names,
+            {preset: settings},
+            range(seed, seed + seeds),
+            out=out,
+            processes=processes,
+            progress=not as_json,
+            fresh=fresh,
+        )
+        rows = summarise(traces)
+        facts = asdict(settings)
+        usual = asdict(World())
+        said = ", ".join(
+            f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in facts.items()
+            if name in ("noise", "shift", "period") or value != usual[name]
+        )
+        title = f"Regret after {settings.horizon:,} rounds: {preset} ({said}), {seeds} seeds"
+        artefact = Artefact(
+            name="compare",
+            title=title,
+            text=[
+                "Accumulated pseudo-regret, mean ± standard deviation over seeds; every policy played the same rounds. "
+                "The oracles are told the true shifts."
+            ],
+            tables=[regret_table(rows, title, printed(settings), timing=True)],
+            figures={"compare": regret_figure(traces, title)},
+            data={"world": facts, "seeds": list(range(seed, seed + seeds)), "rows": [row.as_dict() for row in rows]},
+        )
+        _deliver([artefact], out, as_json)
+
+
+class PaperArtefact(StrEnum):
+    """What of the paper can be redone."""
+
+    TABLE1 = "table1"
+    FIGURE2 = "figure2"
+    RHO = "rho"
+    ALL = "all"
+
+
+@app.command()
+def paper(
+    artefact: Annotated[PaperArtefact, typer.Argument(help="Which table or figure; `all` adds one report of them.")],
+    seed: Seed = 100,
+    seeds: Seeds = 10,
+    processes: Processes = None,
+    out: Annotated[Path, typer.Option(help="Folder for traces, tables, pictures and reports.")] = Path("runs/paper"),
+    fresh: Fresh = False,
+    as_json: AsJson = False,
+) -> None:
+    """Redo a table or figure of the dLinUCB paper: ours beside the paper's.
+
+    Interrupted, the same command continues.
+
+    Example: driftbandit paper table1 --seeds 30
+    """
+    with _friendly_errors():
+        from driftbandit.report import page
+
+        everything = artefact is PaperArtefact.ALL
+        names = [name for name in PaperArtefact if name is not PaperArtefact.ALL] if everything else [artefact]
+        artefacts = []
+        for name in names:
+            module = import_module(f"driftbandit.paper.{name}")
+            artefacts.append(
+                module.run(
+                    seeds=range(seed, seed + seeds),
+                    out=out / name,
+                    processes=processes,
+                    progress=not as_json,
+                    fresh=fresh,
+                )
+            )
+        _deliver(artefacts, out, as_json)
+        if everything:
+            report = out / "report.html"
+            report.write_text(page("The dLinUCB paper, redone", artefacts), encoding="utf-8")
+            if not as_json:
+                typer.echo(f"all of it: {report}")
+
+
+@app.command()
+def advise(
+    noise: Annotated[float, typer.Option(help="Standard deviation of a reward around its mean.")],
+    shift: Annotated[float, typer.Option(help="Change of an arm's expected reward at a shift.")],
+    share: Annotated[float, typer.Option(help="Share of arms that a shift changes.")] = 1.0,
+    period: Annotated[int, typer.Option(help="Rounds between shifts.")] = 800,
+    horizon: Annotated[int, typer.Option(help="Rounds in all.")] = 5000,
+    dim: Annotated[int, typer.Option(help="Number of features.")] = 10,
+    ridge: Annotated[float, typer.Option(help="DLinUCB's ridge.")] = 0.1,
+    delta: Annotated[float, typer.Option(help="DLinUCB's delta.")] = 0.01,
+    spawn_delta: Annotated[float, typer.Option(help="DLinUCB's spawn_delta.")] = 0.002,
+    window_delta: Annotated[float, typer.Option(help="DLinUCB's window_delta.")] = 0.1,
+    window: Annotated[int, typer.Option(help="DLinUCB's window.")] = 200,
+    seed: Annotated[int, typer.Option(help="Accepted for uniformity; nothing is drawn here.", min=0)] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder to write the advice to.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Hold planned settings against the conditions of the paper's theory.
+
+    Example: driftbandit advise --noise 0.1 --shift 0.9 --share 0.5 --period 2000 --horizon 100000
+    """
+    with _friendly_errors():
+        from driftbandit.advice import advise as consult
+        from driftbandit.evaluation.results import Table
+        from driftbandit.report import Artefact
+
+        advice = consult(
+            noise=noise,
+            shift=shift,
+            share=share,
+            period=period,
+            horizon=horizon,
+            dim=dim,
+            ridge=ridge,
+            delta=delta,
+            spawn_delta=spawn_delta,
+            window_delta=window_delta,
+            window=window,
+        )
+        given = {
+            "shift": f"{shift:g}",
+            "period": f"{period}",
+            "delta": f"{delta:g}",
+            "window": f"{window}",
+            "window_delta": f"{window_delta:g}",
+        }
+        cells = tuple(
+            (condition.name, given[condition.name], condition.asks, "holds" if condition.holds else "VIOLATED")
+            for condition in advice.conditions
+        )
+        broken = [condition.name for condition in advice.conditions if not condition.holds]
+        verdict = (
+            "All conditions hold: the theory promises detection."
+            if not broken
+            else f"Violated: {', '.join(broken)}. The theory promises nothing here. Its conditions are sufficient, not "
+            "necessary: columns 1, 4 and 5 of the paper's Table 1 violate the one on the shift, and every shift there "
+            "is detected."
+        )
+        seen = "above" if advice.detectable else "below"
+        cost = "none, since no window is long enough"
+        if math.isfinite(advice.bound):
+            cost = f"{advice.bound:,.0f}"
+            if advice.bound > advice.worst:
+                cost += ", which says nothing: losing every round outright costs less"
+        artefact = Artefact(
+            name="advice",
+            title="What Theorem 3.3 and Lemma 3.5 ask for",
+            text=[
+                verdict,
+                f"A shift of {shift:g} is {seen} the {advice.least_shift:.3f} = 2 sqrt(ridge) + 2 epsilon that the "
+                f"theory needs (epsilon {advice.epsilon:.3f}).",
+                f"Regret bound over {horizon:,} rounds{', were the conditions met' if broken else ''}: {cost}.",
+                f"In practice: {advice.misses_to_spawn} misses in a window of {window} spawn a member, about "
+                f"{advice.expected_delay:.0f} rounds after a shift if every changed arm misses.",
+            ],
+            tables=[Table("Conditions", ("setting", "given", "asked for", "verdict"), cells, numbers=False)],
+            data=advice.as_dict(),
+        )
+        _deliver([artefact], out, as_json)
+
+
+@app.command()
+def policies(
+    seed: Annotated[int, typer.Option(help="Accepted for uniformity; nothing is drawn here.", min=0)] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder to write the list to.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the policies that `compare` knows.
+
+    Example: driftbandit policies --json
+    """
+    with _friendly_errors():
+        from driftbandit.evaluation.results import Table
+        from driftbandit.policies.registry import REGISTRY
+        from driftbandit.report import Artefact
+
+        table = Table(
+            "Policies",
+            ("name", "what it is", "what it is told"),
+            tuple((name, entry.summary, entry.told) for name, entry in REGISTRY.items()),
+            numbers=False,
+        )
+        data = {
+            name: {"title": entry.title, "summary": entry.summary, "told": entry.told}
+            for name, entry in REGISTRY.items()
+        }
+        _deliver([Artefact("policies", "Policies", tables=[table], data=data)], out, as_json)
+
+
+@app.command()
+def bench(
+    sizes: Annotated[
+        str, typer.Option(help="Features x arms a round, separated by commas.")
+    ] = "6x10,25x25,25x1000,100x100",
+    rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] = 5000,
+    peers: Annotated[bool, typer.Option(help="Also time other packages, where installed.")] = True,
+    seed: Annotated[int, typer.Option(help="Seed of the rounds.", min=0)] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder to write the table to.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time choose + learn beside NumPy and other packages.
+
+    Other packages come with `pip install 'driftbandit[bench]'`. Example: driftbandit bench --sizes 25x25 --no-peers
+    """
+    with _friendly_errors():
+        from driftbandit.benchmarks.speed import measure, speed_table
+        from driftbandit.report import Artefact
+
+        try:
+            pairs = [tuple(int(part) for part in size.split("x")) for size in sizes.split(",")]
+            shapes = [(dim, arms) for dim, arms in pairs if dim > 0 and arms > 0]
+        except ValueError as error:
+            raise ValueError(f"--sizes: expected something like 6x10,25x25, got {sizes!r}") from error
+        if len(shapes) != len(pairs):
+            raise ValueError(f"--sizes: expected positive numbers, got {sizes!r}")
+        if not as_json:
+            typer.echo("timing, about half a minute a size ...", err=True)
+        times = measure(shapes, seed=seed, peers=peers, rounds=rounds)
+        data: dict[str, Any] = {
+            name: {f"{dim}x{arms}": value for (dim, arms), value in row.items()} for name, row in times.items()
+        }
+        artefact = Artefact("bench", "Speed", tables=[speed_table(times)], data=data)
+        _deliver([artefact], out, as_json)
+
+
+def _deliver(artefacts: Sequence[Artefact], out: Path | None, as_json: bool) -> None:
+    """Write the artefacts and show them."""
+    from rich.console import Console
+
+    from driftbandit.report import publish
+
+    console = Console()
+    data: dict[str, Any] = {}
+    for artefact in artefacts:
+        files = publish(artefact, out) if out is not None else []
+        data[artefact.name] = artefact.data
+        if as_json:
+            continue
+        for paragraph in artefact.text:
+            console.print(paragraph, highlight=False, soft_wrap=True)
+        for table in artefact.tables:
+            _show(console, table)
+        for path in files:
+            typer.echo(f"wrote {path}")
+    if as_json:
+        json.dump(data if len(data) > 1 else next(iter(data.values())), sys.stdout, indent=2)
+        sys.stdout.write("\n")
+
+
+def _show(console: Any, table: Table) -> None:
+    from rich import box
+    from rich.table import Table as Grid
+
+    grid = Grid(
+        title=table.title,
+        caption=table.note or None,
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+    )
+    for number, heading in enumerate(table.headings):
+        right = table.numbers and number
+        grid.add_column(heading, justify="right" if right else "left", no_wrap=table.numbers or not number)
+    for row in table.cells:
+        grid.add_row(*row)
+    console.print(grid)
