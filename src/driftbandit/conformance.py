@@ -111,14 +111,14 @@ class _Checker:
         self.require(fine, f"learn must return a tuple of Change, got {changes!r}")
 
     def play(self, policy: Policy, seed: int, rounds: int = _ROUNDS) -> list[int]:
-        """Choices in a small world of 0/1 rewards, which every policy can take."""
+        """Choices in a small world of rewards in [0, 1], which every policy can take."""
         rng = np.random.default_rng([1, seed])
         choices = []
         for _ in range(rounds):
             features, arms = self.pool(rng)
             index = self.choose(policy, features, arms)
-            clicked = rng.random() < 0.5 + 0.4 * np.tanh(features[index].sum())
-            self.learn(policy, features[index], float(clicked), int(arms[index]))
+            reward = 0.5 + 0.3 * np.tanh(features[index].sum()) + 0.2 * rng.uniform(-1.0, 1.0)
+            self.learn(policy, features[index], float(reward), int(arms[index]))
             choices.append(index)
         return choices
 

@@ -123,7 +123,13 @@ def mean_and_std(mean: float, std: float) -> str:
     return f"{mean:,.{digits}f} ± {std:,.{digits}f}"
 
 
-def regret_table(rows: Sequence[Row], title: str, paper: Mapping[str, tuple[float, float]] | None = None) -> Table:
+def regret_table(
+    rows: Sequence[Row],
+    title: str,
+    paper: Mapping[str, tuple[float, float]] | None = None,
+    *,
+    timing: bool = False,
+) -> Table:
     """Regret, detection quality and time of every policy in one setting, best first.
 
     Parameters
