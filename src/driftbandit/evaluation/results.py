@@ -119,7 +119,7 @@ class Table:
 
 def mean_and_std(mean: float, std: float) -> str:
     """'61.2 ± 4.3', with fewer decimals where the numbers are large."""
-    digits = 1 if abs(mean) < 1000 else 0
+    digits = 1 if abs(mean) < 100 else 0
     return f"{mean:,.{digits}f} ± {std:,.{digits}f}"
 
 
