@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -52,6 +53,9 @@ def _friendly_errors() -> Iterator[None]:
     """Bad settings are the user's to mend: one line, no traceback."""
     try:
         yield
+    except BrokenPipeError as error:  # the reader, `head` say, has had enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit from error
     except (ValueError, OSError) as error:
         typer.secho(f"error: {error}", fg="red", err=True)
         raise typer.Exit(2) from error
@@ -362,7 +366,7 @@ def _show(console: Any, table: Table) -> None:
         title_justify="left",
         caption_justify="left",
         box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
+        padding=(0, 1, 0, 0) if console.width >= 100 else 0,
         pad_edge=False,
     )
     for number, heading in enumerate(table.headings):

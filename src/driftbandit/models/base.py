@@ -9,8 +9,8 @@ from numpy.random import Generator
 
 from driftbandit.core import LARGEST, Floats, Ints
 from driftbandit.kernels.compile import plain
-from driftbandit.kernels.ridge import first_best
-from driftbandit.kernels.windows import judge_round
+from driftbandit.kernels.ridge import first_best, usable
+from driftbandit.kernels.windows import NOT_FINITE, judge_round
 
 
 class RewardModel:
@@ -83,11 +83,15 @@ class RewardModel:
 
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
         """Index of the arm that row `member` would play, here the highest prediction + width; -1 if not finite."""
+        if not usable(features):
+            return -1
         row = bank[member]
         scores = np.array([sum(self.predict(row, x)) for x in features], dtype=np.float64)
         return first_best(scores)
 
     def judge(self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
         """Show one reward to the first `count` members of `bank`; see `kernels.windows.judge_round`."""
+        if not usable(x[np.newaxis]):
+            return NOT_FINITE
         kind = type(self)
         return plain(judge_round)(kind.predict, kind.update, self, bank, ledger, rules, count, x, reward)
