@@ -140,6 +140,7 @@ def optimistic_arm(settings: Floats, bank: Floats, member: int, features: Floats
             contenders += 1
     if 2 * contenders > count and contenders * d * d > _BLAS_WORK:
         products = np.dot(features, _whole_inverse(row, d))
+        best = -math.inf  # rounds differently from the one above
         for k in range(count):
             square = 0.0
             for i in range(d):
@@ -147,8 +148,9 @@ def optimistic_arm(settings: Floats, bank: Floats, member: int, features: Floats
             scores[k] = means[k] + explore * math.sqrt(max(square, 0.0))
             best = max(best, scores[k])
     else:
+        scores[first] = best
         for k in range(count):
-            if scores[k] >= best - TIE:
+            if k != first and scores[k] >= best - TIE:
                 scores[k] = means[k] + explore * math.sqrt(_square(row, features[k]))
                 best = max(best, scores[k])
     for k in range(count):

@@ -1,0 +1,90 @@
+"""Statistics per arm id."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from driftbandit.kernels import arms
+from driftbandit.policies.arms import ArmTable
+
+IDS = st.one_of(st.integers(-20, 20), st.integers(-(2**63), 2**63 - 1))
+
+
+def test_published_indices():
+    assert arms.ucb1(0.5, 10.0, np.log(100)) == pytest.approx(1.45970518, abs=5e-9)
+    assert arms.ucb_tuned(0.5, 10.0, 0.25 * 10, np.log(100)) == pytest.approx(0.83930702, abs=5e-9)
+    assert arms.ucb_tuned(0.9, 1000.0, 0.0, np.log(2000)) == pytest.approx(0.93061303, abs=5e-9)
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.tuples(IDS, st.floats(0, 1)), max_size=300))
+def test_the_table_agrees_with_a_dictionary(plays):
+    table = ArmTable(max_arms=10_000)
+    model = {}
+    for now, (arm, reward) in enumerate(plays):
+        table.add(arm, reward, now)
+        model.setdefault(arm, []).append(reward)
+    assert len(table) == len(model)
+    for arm, rewards in model.items():
+        count, mean, squares, _ = table.row(arm)[:4]
+        assert count == len(rewards)
+        assert mean == pytest.approx(np.mean(rewards))
+        assert squares == pytest.approx(np.var(rewards) * len(rewards), abs=1e-9)
+    assert len(table) == len(model)
+
+
+def test_ids_that_collide_are_told_apart():
+    table = ArmTable(max_arms=1000)
+    ids = [0, 2**31, -(2**63), 2**62, *range(0, 2**40, 2**31)][:500]
+    for arm in set(ids):
+        table.add(arm, 1.0, 0)
+    assert len(table) == len(set(ids))
+    assert table.mean_of(12345) == -np.inf
+
+
+def test_at_its_limit_the_table_forgets_the_half_played_longest_ago():
+    table = ArmTable(max_arms=100)
+    for now in range(100):
+        table.add(now, 0.5, now)
+    table.add(3, 0.5, 100)  # arm 3 is recent again
+    table.add(999, 1.0, 101)
+    assert len(table) == 51
+    assert table.mean_of(3) == 0.5
+    assert table.mean_of(99) == 0.5
+    assert table.mean_of(4) == -np.inf
+    assert table.mean_of(999) == 1.0
+
+
+def test_memory_stays_bounded_on_an_endless_stream_of_new_arms():
+    table = ArmTable(max_arms=64)
+    for arm in range(5000):
+        table.add(arm, 0.0, arm)
+    assert len(table) <= 64
+    assert len(table.stats) == 64
+
+
+def test_unseen_arms_are_played_first_and_at_random():
+    table = ArmTable(max_arms=100)
+    table.add(1, 1.0, 0)
+    pool = np.array([1, 7, 8, 9])
+    rng = np.random.default_rng(0)
+    picks = [table.pick(pool, "ucb1", rng) for _ in range(300)]
+    counts = np.bincount(picks, minlength=4)
+    assert counts[0] == 0
+    assert counts[1:].min() > 70  # 100 expected each, standard deviation 8
+
+
+def test_an_imaginary_play_replaces_unconditional_exploration():
+    table = ArmTable(max_arms=100)
+    for now in range(50):
+        table.add(1, 1.0, now)
+    pool = np.array([1, 7])
+    rng = np.random.default_rng(0)
+    assert table.pick(pool, "ucb1", rng) == 1
+    assert table.pick(pool, "ucb1", rng, prior_mean=0.0, prior_count=100.0) == 0
+
+
+def test_a_million_arms():
+    table = ArmTable(max_arms=10)
+    assert 0 <= table.pick(np.arange(1_000_000), "ucb_tuned", np.random.default_rng(0)) < 1_000_000

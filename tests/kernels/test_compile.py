@@ -1,0 +1,73 @@
+"""Where compiled kernels are kept, and what happens where nothing can be written."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "driftbandit"
+
+CODE = """
+import numpy as np
+from driftbandit.kernels import ridge
+row = np.empty(ridge.row_size(2))
+ridge.reset(np.array([0.1, 0.0, 0.0, 0.0, 1.0]), row, 2)
+print(sum(ridge.reset.stats.cache_hits.values()), sum(ridge.reset.stats.cache_misses.values()), end=" ")
+print(type(ridge.reset._cache).__name__)
+"""
+
+DROP_CAPABILITY, OVERRIDE_FILE_MODES = 24, 1  # PR_CAPBSET_DROP and CAP_DAC_OVERRIDE of Linux
+
+
+@pytest.fixture
+def install(tmp_path):
+    """A copy of the package that may not be written to, and a home."""
+    (tmp_path / "home").mkdir()
+    target = tmp_path / "site" / "driftbandit"
+    shutil.copytree(SOURCE, target, ignore=shutil.ignore_patterns("__pycache__"))
+    folders = [tmp_path / "site", *(path for path in (tmp_path / "site").rglob("*") if path.is_dir())]
+    for folder in folders:
+        folder.chmod(0o555)
+    yield tmp_path
+    for folder in [*folders, tmp_path / "home"]:
+        folder.chmod(0o755)
+
+
+def obey_file_modes():
+    """Root may write anywhere; give that up in the child."""
+    if os.geteuid() == 0 and ctypes.CDLL(None).prctl(DROP_CAPABILITY, OVERRIDE_FILE_MODES, 0, 0, 0):
+        os._exit(77)
+
+
+def run(folder):
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder / "home"), "PYTHONPATH": str(folder / "site")}
+    result = subprocess.run(
+        [sys.executable, "-B", "-c", CODE],
+        env=env,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=obey_file_modes,  # noqa: PLW1509 (no threads here)
+    )
+    if result.returncode == 77:
+        pytest.skip("root here cannot give up its right to write anywhere")
+    assert result.returncode == 0, result.stderr
+    return result.stdout.split()
+
+
+def test_a_read_only_install_caches_in_the_users_own_directory(install):
+    assert run(install) == ["0", "1", "FunctionCache"]
+    assert list((install / "home").rglob("*.nbi"))
+    assert not list((install / "site").rglob("*.nbi"))
+    assert run(install) == ["1", "0", "FunctionCache"]
+
+
+def test_without_any_place_for_a_cache_kernels_are_compiled_anew(install):
+    (install / "home").chmod(0o555)
+    for _ in range(2):
+        assert run(install) == ["0", "1", "NullCache"]
