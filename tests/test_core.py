@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driftbandit import LinTS, UCB1, Change, DLinUCB, Policy
+from driftbandit import UCB1, Change, DLinUCB, LinTS, Policy
 from driftbandit.core import (
     ChangeLog,
     as_arm,

@@ -237,7 +237,7 @@ def as_pool(features: ArrayLike | None, dim: int) -> Floats:
 
     Finite values are not checked here: the kernels see every value anyway and report what is not finite.
     """
-    if type(features) is ndarray and features.dtype is _FLOAT64 and features.flags.c_contiguous:
+    if type(features) is ndarray and features.dtype is _FLOAT64 and features.flags.carray:
         shape = features.shape
         if len(shape) == 2 and shape[1] == dim and shape[0]:
             return features
@@ -251,12 +251,7 @@ def as_pool(features: ArrayLike | None, dim: int) -> Floats:
 
 def as_example(features: ArrayLike | None, dim: int) -> Floats:
     """Turn one arm's features into a contiguous (dim,) float64 array, or say what is wrong."""
-    if (
-        type(features) is ndarray
-        and features.dtype is _FLOAT64
-        and features.shape == (dim,)
-        and features.flags.c_contiguous
-    ):
+    if type(features) is ndarray and features.dtype is _FLOAT64 and features.shape == (dim,) and features.flags.carray:
         return features
     array = _as_floats(features, f"expected shape ({dim},)")
     if array.shape != (dim,):
@@ -273,7 +268,8 @@ def _as_floats(features: ArrayLike | None, expected: str) -> Floats:
         raise ValueError(f"features: {expected}, got rows of unequal length") from error
     if array.dtype.kind not in "fiub":
         raise ValueError(f"features: expected real numbers, got dtype {array.dtype}")
-    return np.ascontiguousarray(array, dtype=np.float64)
+    # Writeable too, although nothing is written: for a kernel a read-only array is another type, to be compiled anew.
+    return np.require(array, np.float64, ["C", "A", "W"])
 
 
 def not_finite(features: Floats) -> ValueError:

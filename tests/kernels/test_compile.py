@@ -7,7 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from driftbandit import LinUCB
+from driftbandit.kernels import ridge
 
 SOURCE = Path(__file__).parents[2] / "src" / "driftbandit"
 
@@ -52,7 +56,7 @@ def run(folder):
         capture_output=True,
         text=True,
         check=False,
-        preexec_fn=obey_file_modes,  # noqa: PLW1509 (no threads here)
+        preexec_fn=obey_file_modes,
     )
     if result.returncode == 77:
         pytest.skip("root here cannot give up its right to write anywhere")
@@ -71,3 +75,15 @@ def test_without_any_place_for_a_cache_kernels_are_compiled_anew(install):
     (install / "home").chmod(0o555)
     for _ in range(2):
         assert run(install) == ["0", "1", "NullCache"]
+
+
+def test_read_only_features_are_no_new_type_for_the_kernels():
+    policy = LinUCB(3)
+    pool = np.eye(3)
+    policy.learn(pool[policy.choose(pool)], 1.0)
+    compiled = len(getattr(ridge.optimistic_arm, "signatures", ())), len(getattr(ridge.update, "signatures", ()))
+    pool.flags.writeable = False
+    policy.learn(pool[policy.choose(pool)], 1.0)
+    policy.learn(pool[:, 0], 1.0)
+    after = len(getattr(ridge.optimistic_arm, "signatures", ())), len(getattr(ridge.update, "signatures", ()))
+    assert after == compiled

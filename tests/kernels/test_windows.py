@@ -80,9 +80,9 @@ def test_the_leader_has_the_lowest_lower_bound_and_the_oldest_wins_a_tie():
 def test_early_detection_is_as_rare_as_lemma_3_4_says():
     """A healthy member at the limit misses with probability delta = .01 in every round.
 
-    The lemma bounds the chance that its miss rate exceeds delta plus the width at any given round by window_delta = .1. Over 400
-    independent members and 500 rounds each the share must stay below it; the margin is that the bound itself is not tight, so a
-    share above .05, half of it, already fails.
+    The lemma bounds the chance that its miss rate exceeds delta plus the width at any given round by
+    window_delta = .1. Over 400 independent members and 500 rounds each the share must stay below it; the margin is
+    that the bound itself is not tight, so a share above .05, half of it, already fails.
     """
     rng = np.random.default_rng(0)
     lost = 0

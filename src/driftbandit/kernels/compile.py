@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numba
@@ -29,14 +30,15 @@ def jit(function: F) -> F:
         return _compile(function, cache=False)
 
 
-def jit_generic(function: F) -> F:
-    """Compile a kernel that takes other kernels as arguments: it becomes part of each caller's cached code."""
-    return _compile(function, cache=False)
+def fill_in(template: F, name: str, **kernels: Callable[..., Any]) -> F:
+    """Copy `template` under another name, with some of the functions it calls replaced by these kernels.
 
-
-def plain(function: F) -> F:
-    """Return the Python function behind a kernel."""
-    return cast(F, getattr(function, "py_func", function))
+    This is how one loop serves several models: Numba can cache such a copy, which it cannot do for a kernel that
+    gets other kernels as arguments.
+    """
+    copy = FunctionType(template.__code__, {**template.__globals__, **kernels}, name)
+    copy.__qualname__ = name
+    return cast(F, copy)
 
 
 def _compile(function: F, *, cache: bool) -> F:

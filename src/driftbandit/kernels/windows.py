@@ -9,13 +9,12 @@ rate, and a strict rule compares with <= and > where Algorithm 1 prints < and >=
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from driftbandit.core import Floats, Ints
-from driftbandit.kernels.compile import finite, jit, jit_generic
+from driftbandit.kernels.compile import finite, jit
 
 ID, SPAWNED_AT, AGE, MISSES, UPDATES, RING = range(6)
 
@@ -69,10 +68,17 @@ def record(entry: Ints, missed: int) -> None:
     entry[AGE] += 1
 
 
-@jit_generic
+def predict(settings: Any, row: Floats, x: Floats) -> tuple[float, float]:
+    """A model's prediction and width; stands in `judge_round` for what `fill_in` puts there."""
+    raise NotImplementedError
+
+
+def update(settings: Any, row: Floats, x: Floats, reward: float) -> object:
+    """A model's update; stands in `judge_round` for what `fill_in` puts there."""
+    raise NotImplementedError
+
+
 def judge_round(
-    predict: Callable[..., tuple[float, float]],
-    update: Callable[..., Any],
     settings: Any,
     bank: Floats,
     ledger: Ints,
@@ -83,8 +89,9 @@ def judge_round(
 ) -> int:
     """Show one reward to every member (lines 9 to 21) and name the next leader.
 
-    A member whose interval missed the reward keeps its estimate; the others absorb it. Answers `REVIEW` when a
-    member is lost or none is fine, `NOT_FINITE`, with nothing touched, when a prediction is not a number.
+    A template: `predict` and `update` are filled in for each model. A member whose interval missed the reward keeps its
+    estimate; the others absorb it. Answers `REVIEW` when a member is lost or none is fine, `NOT_FINITE`, with
+    nothing touched, when a prediction is not a number.
     """
     missed = np.zeros(count, dtype=np.int64)
     for m in range(count):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.random import Generator
 
 from driftbandit.core import LARGEST, Floats, Ints
-from driftbandit.kernels.compile import plain
+from driftbandit.kernels.compile import fill_in
 from driftbandit.kernels.ridge import first_best, usable
 from driftbandit.kernels.windows import NOT_FINITE, judge_round
 
@@ -94,4 +94,5 @@ class RewardModel:
         if not usable(x[np.newaxis]):
             return NOT_FINITE
         kind = type(self)
-        return plain(judge_round)(kind.predict, kind.update, self, bank, ledger, rules, count, x, reward)
+        judge = fill_in(judge_round, "judge_round_python", predict=kind.predict, update=kind.update)
+        return judge(self, bank, ledger, rules, count, x, reward)

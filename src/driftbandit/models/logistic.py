@@ -16,7 +16,7 @@ from numpy.random import Generator
 
 from driftbandit.core import Floats, Ints
 from driftbandit.kernels import ridge as kernel
-from driftbandit.kernels.compile import finite, jit
+from driftbandit.kernels.compile import fill_in, finite, jit
 from driftbandit.kernels.windows import judge_round
 from driftbandit.models.base import RewardModel
 
@@ -117,6 +117,4 @@ def _update(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
     return True
 
 
-@jit
-def _judge(settings: Floats, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
-    return judge_round(_predict, _update, settings, bank, ledger, rules, count, x, reward)
+_judge = jit(fill_in(judge_round, "judge_round_logistic", predict=_predict, update=_update))

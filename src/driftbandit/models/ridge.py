@@ -15,7 +15,7 @@ from numpy.random import Generator
 
 from driftbandit.core import Floats, Ints, as_number
 from driftbandit.kernels import ridge as kernel
-from driftbandit.kernels.compile import jit
+from driftbandit.kernels.compile import fill_in, jit
 from driftbandit.kernels.windows import judge_round
 from driftbandit.models.base import RewardModel
 
@@ -120,6 +120,4 @@ class RidgeModel(RewardModel):
         return _judge(self._test, bank, ledger, rules, count, x, reward)
 
 
-@jit
-def _judge(settings: Floats, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
-    return judge_round(kernel.predict, kernel.update, settings, bank, ledger, rules, count, x, reward)
+_judge = jit(fill_in(judge_round, "judge_round_ridge", predict=kernel.predict, update=kernel.update))

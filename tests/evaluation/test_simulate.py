@@ -1,0 +1,126 @@
+"""`simulate` is the loop that anyone would write, and its regret is the pseudo-regret."""
+
+import numpy as np
+import pytest
+
+from driftbandit import UCB1, DLinUCB, LinUCB, RandomChoice, Rounds, World, simulate, synthetic
+from driftbandit.core import Change
+
+
+class Scripted:
+    """Plays given indices, remembers what it was shown, and reports a change when told to."""
+
+    def __init__(self, indices, alarms=()):
+        self.indices = list(indices)
+        self.alarms = dict(alarms)
+        self.shown = []
+        self.learned = []
+
+    def choose(self, features, arms=None):
+        self.shown.append((features.copy(), arms.copy()))
+        return self.indices[len(self.shown) - 1]
+
+    def learn(self, features, reward, arm=None):
+        self.learned.append((features.copy(), reward, arm))
+        return self.alarms.get(len(self.learned), ())
+
+
+def by_hand():
+    """Two arms of two features, three rounds; rewards far from their means."""
+    return Rounds(
+        catalogue=np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]),
+        pools=np.array([[0, 1], [2, 0], [1, 2]]),
+        arms=np.array([[10, 11], [12, 10], [11, 12]]),
+        means=np.array([[0.2, 0.7], [0.4, 0.1], [0.3, 0.3]]),
+        rewards=np.array([[5.0, 6.0], [7.0, 8.0], [-9.0, -10.0]]),
+        shifts=np.array([2]),
+        noise=0.1,
+        reward_range=(-10.0, 10.0),
+        settings={"seed": 17},
+    )
+
+
+def test_a_run_by_hand():
+    rounds = by_hand()
+    policy = Scripted([0, 1, 1])
+    trace = simulate(policy, rounds, name="mine")
+    assert trace.choices.tolist() == [0, 1, 1]
+    assert trace.rewards.tolist() == [5.0, 8.0, -10.0]
+    np.testing.assert_allclose(trace.regret, [0.5, 0.3, 0.0], atol=1e-15)
+    assert trace.shifts.tolist() == [2]
+    assert (trace.policy, trace.setting, trace.seed, len(trace)) == ("mine", "", 17, 3)
+    assert trace.seconds > 0.0
+
+
+def test_policies_are_shown_the_pool_and_learn_the_arm_they_played():
+    rounds = by_hand()
+    policy = Scripted([0, 1, 1])
+    simulate(policy, rounds)
+    for t, (features, arms) in enumerate(policy.shown):
+        np.testing.assert_array_equal(features, rounds.catalogue[rounds.pools[t]])
+        np.testing.assert_array_equal(arms, rounds.arms[t])
+    assert [reward for _, reward, _ in policy.learned] == [5.0, 8.0, -10.0]
+    assert [arm for _, _, arm in policy.learned] == [10, 10, 12]
+    np.testing.assert_array_equal([x for x, _, _ in policy.learned], [[1.0, 0.0], [1.0, 0.0], [0.5, 0.5]])
+
+
+def test_changes_are_collected_in_order():
+    first, second, third = (Change(n, kind, n, {}) for n, kind in ((1, "spawned"), (1, "retired"), (3, "restarted")))
+    trace = simulate(Scripted([0, 0, 0], {1: (first, second), 3: (third,)}), by_hand())
+    assert trace.changes == (first, second, third)
+
+
+def test_regret_compares_means_not_rewards():
+    rounds = synthetic(World(horizon=500, reward="click", clicks=(0.1, 0.9)), 0)
+    trace = simulate(RandomChoice(seed=1), rounds)
+    chosen = rounds.means[np.arange(500), trace.choices]
+    np.testing.assert_array_equal(trace.regret, rounds.means.max(axis=1) - chosen)
+    assert trace.regret.min() >= 0.0
+    assert set(trace.rewards.tolist()) == {0.0, 1.0}
+    assert 0.0 < np.median(trace.regret) < 1.0, "clicks themselves differ by 0 or 1"
+
+
+def test_the_best_arm_costs_nothing():
+    rounds = synthetic(World(horizon=200, noise=1.0), 0)
+    trace = simulate(Scripted(rounds.means.argmax(axis=1).tolist()), rounds)
+    np.testing.assert_array_equal(trace.regret, 0.0)
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda rounds: LinUCB(rounds.dim),
+        lambda rounds: DLinUCB(rounds.dim, rounds.noise),
+        lambda rounds: UCB1(reward_range=rounds.reward_range, seed=3),
+        lambda rounds: RandomChoice(seed=5),
+    ],
+)
+@pytest.mark.parametrize("settings", [{}, {"share": 0.5}, {"reward": "click"}])
+def test_simulate_equals_a_hand_written_loop(build, settings):
+    rounds = synthetic(World(horizon=700, period=300, arms=100, dim=5, **settings), 3)
+    policy = build(rounds)
+    choices, rewards, changes, regret = [], [], [], 0.0
+    for t in range(700):
+        pool = rounds.catalogue[rounds.pools[t]]
+        index = policy.choose(pool, rounds.arms[t])
+        changes += policy.learn(pool[index], rounds.rewards[t, index], int(rounds.arms[t, index]))
+        choices.append(index)
+        rewards.append(rounds.rewards[t, index])
+        regret += rounds.means[t].max() - rounds.means[t, index]
+    trace = simulate(build(rounds), rounds)
+    assert trace.choices.tolist() == choices
+    assert trace.rewards.tolist() == rewards
+    assert trace.changes == tuple(changes)
+    assert trace.regret.sum() == pytest.approx(regret, abs=1e-9)
+
+
+def test_dlinucb_reports_the_shift_of_its_world():
+    rounds = synthetic("table1", 0, horizon=1200)
+    changes = simulate(DLinUCB.preset("table1", rounds.dim, rounds.noise), rounds).changes
+    spawned = [change.round for change in changes if change.kind == "spawned"]
+    assert len(spawned) == 1
+    assert 800 < spawned[0] <= 860, "the notes measure a 90th percentile of 30 rounds"
+
+
+def test_the_policys_class_names_the_trace_by_default():
+    assert simulate(Scripted([0, 0, 0]), by_hand()).policy == "Scripted"

@@ -1,0 +1,48 @@
+"""A golden trace per policy, and the same choices without the compiler."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+spec = importlib.util.spec_from_file_location("worlds", HERE / "worlds.py")
+worlds = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(worlds)
+
+GOLDEN = json.loads((HERE / "traces.json").read_text())
+
+
+@pytest.mark.parametrize("name", worlds.BUILDERS)
+def test_choices_have_not_changed(name):
+    assert worlds.trace_of(name) == GOLDEN[name]
+
+
+def test_the_traces_are_worth_guarding():
+    assert set(GOLDEN) == set(worlds.BUILDERS)
+    assert len({trace["choices"] for trace in GOLDEN.values()}) >= len(GOLDEN) - 1
+    detecting = [name for name in GOLDEN if name.startswith("dlinucb") or name.endswith(("-quick", "-pooled"))]
+    assert len(detecting) == 10
+    assert all(GOLDEN[name]["changes"] for name in detecting)
+
+
+@pytest.mark.parametrize(
+    "world",
+    [{}, {"dim": 25, "shift": 0.6, "horizon": 120}],
+    ids=["500 rounds of every policy", "pools large enough for a matrix product"],
+)
+def test_the_same_lines_without_the_compiler_make_the_same_choices(world):
+    names = list(worlds.BUILDERS) if not world else ["dlinucb", "linucb"]
+    result = subprocess.run(
+        [sys.executable, str(HERE / "worlds.py"), ",".join(names), json.dumps(world)],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout) == {name: worlds.trace_of(name, **world) for name in names}

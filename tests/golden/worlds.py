@@ -1,0 +1,46 @@
+"""The runs behind the golden traces and the reference path: every policy in one small world.
+
+``python tests/golden/worlds.py`` prints the traces as JSON; redirect it to traces.json after a change that is meant to
+change choices, and say so in the changelog.
+"""
+
+import json
+import sys
+import zlib
+
+from driftbandit import WMDUCB1, AdTS, DLinUCB, GammaRestart, MetaBandit, synthetic
+from driftbandit.evaluation.simulate import simulate
+from driftbandit.policies.registry import REGISTRY, Brief
+
+BUILDERS = {name: entry.build for name, entry in REGISTRY.items()} | {
+    "dlinucb-thompson": lambda brief: DLinUCB(brief.dim, brief.noise, model="thompson", seed=brief.seed),
+    "dlinucb-logistic": lambda brief: DLinUCB(brief.dim, 0.1, model="logistic", window=20, explore=0.2),
+    # Settings quick enough to detect something in a short run.
+    "adts-quick": lambda brief: AdTS(brief.dim, window=30, check_every=10, seed=brief.seed),
+    "wmducb1-quick": lambda brief: WMDUCB1(window=8, check_every=2, delta=0.5, reward_range=brief.reward_range),
+    "wmducb1-pooled": lambda brief: WMDUCB1(
+        window=30, check_every=10, delta=0.5, stream="pooled", reward_range=brief.reward_range
+    ),
+    "meta-bandit-quick": lambda brief: MetaBandit(threshold=0.5, trial=50, reward_range=brief.reward_range),
+    "gamma-restart-quick": lambda brief: GammaRestart(threshold=0.5, reward_range=brief.reward_range),
+}
+FEW_ARMS = ("wmducb1-quick", "wmducb1-pooled", "meta-bandit-quick", "gamma-restart-quick")
+
+
+def trace_of(name, horizon=500, **world):
+    """Choices and changes of a policy; clicks for the logistic member, which needs rewards in [0, 1]."""
+    preset = "table1-clicks-v1" if name == "dlinucb-logistic" else "table1-v1"
+    settings = {"period": 150, "noise": 0.05, "arms": 10 if name in FEW_ARMS else 1000}
+    settings |= ({"clicks": (0.01, 0.99)} if "clicks" in preset else {}) | world
+    rounds = synthetic(preset, seed=12345, horizon=horizon, **settings)
+    brief = Brief(rounds.dim, rounds.noise, rounds.reward_range, rounds.shifts.tolist(), seed=zlib.crc32(name.encode()))
+    trace = simulate(BUILDERS[name](brief), rounds)
+    changes = [f"{change.round} {change.kind} {change.member}" for change in trace.changes]
+    return {"choices": " ".join(str(choice) for choice in trace.choices), "changes": changes}
+
+
+if __name__ == "__main__":
+    names = sys.argv[1].split(",") if len(sys.argv) > 1 else BUILDERS
+    world = json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}
+    json.dump({name: trace_of(name, **world) for name in names}, sys.stdout, indent=1)
+    print()
