@@ -17,9 +17,9 @@ BUILDERS = {name: entry.build for name, entry in REGISTRY.items()} | {
     "dlinucb-logistic": lambda brief: DLinUCB(brief.dim, 0.1, model="logistic", window=20, explore=0.2),
     # Settings quick enough to detect something in a short run.
     "adts-quick": lambda brief: AdTS(brief.dim, window=30, check_every=10, seed=brief.seed),
-    "wmducb1-quick": lambda brief: WMDUCB1(window=8, check_every=2, delta=0.5, reward_range=brief.reward_range),
+    "wmducb1-quick": lambda brief: WMDUCB1(window=20, check_every=2, delta=1.0, reward_range=(-1.0, 1.0)),
     "wmducb1-pooled": lambda brief: WMDUCB1(
-        window=30, check_every=10, delta=0.5, stream="pooled", reward_range=brief.reward_range
+        window=30, check_every=10, delta=1.0, stream="pooled", reward_range=(-1.0, 1.0)
     ),
     "meta-bandit-quick": lambda brief: MetaBandit(threshold=0.5, trial=50, reward_range=brief.reward_range),
     "gamma-restart-quick": lambda brief: GammaRestart(threshold=0.5, reward_range=brief.reward_range),
@@ -30,7 +30,8 @@ FEW_ARMS = ("wmducb1-quick", "wmducb1-pooled", "meta-bandit-quick", "gamma-resta
 def trace_of(name, horizon=500, **world):
     """Choices and changes of a policy; clicks for the logistic member, which needs rewards in [0, 1]."""
     preset = "table1-clicks-v1" if name == "dlinucb-logistic" else "table1-v1"
-    settings = {"period": 150, "noise": 0.05, "arms": 10 if name in FEW_ARMS else 1000}
+    settings = {"period": 150, "noise": 0.05, "arms": 3 if name in FEW_ARMS else 1000}
+    settings |= {"pool": min(settings["arms"], 10)}
     settings |= ({"clicks": (0.01, 0.99)} if "clicks" in preset else {}) | world
     rounds = synthetic(preset, seed=12345, horizon=horizon, **settings)
     brief = Brief(rounds.dim, rounds.noise, rounds.reward_range, rounds.shifts.tolist(), seed=zlib.crc32(name.encode()))
