@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help run test lint format bench paper clean
+.PHONY: help run test lint format bench paper docs clean
 
 help:
 	@echo "make run     compare all policies in a changing world: table, picture, report (runs/compare)"
 	@echo "make test    lint, types, import contract, doctests and tests"
 	@echo "make paper   redo the paper's simulation study (runs/paper)"
 	@echo "make bench   time choose + learn beside NumPy and other packages"
+	@echo "make docs    write the documentation's tables and pictures anew (runs everything above but the tests)"
 	@echo "make lint    ruff, mypy and import-linter only"
 
 $(READY): pyproject.toml
@@ -41,6 +42,9 @@ paper: $(READY)
 bench: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]' || echo "some peers could not be installed; timing without them"
 	$(BIN)/driftbandit bench --out runs/bench
+
+docs: bench
+	$(BIN)/python docs/refresh.py
 
 clean:
 	rm -rf $(VENV) runs build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -130,6 +132,20 @@ def measure(
         for name, seconds in best.items():
             result.setdefault(name, {})[dim, arms] = 1e6 * (seconds - loop)
     return result
+
+
+def import_ratio(repeats: int = 7) -> float:
+    """How many times longer `import driftbandit` takes than `import numpy`, each in fresh interpreters."""
+
+    def seconds(code: str) -> float:
+        started = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code], check=True)
+        return time.perf_counter() - started
+
+    codes = ("pass", "import numpy", "import driftbandit")
+    runs = [[seconds(code) for code in codes] for _ in range(repeats)]
+    bare, numpy, ours = (min(times) for times in zip(*runs, strict=True))
+    return (ours - bare) / (numpy - bare)
 
 
 def speed_table(times: dict[str, dict[tuple[int, int], float]]) -> Table:

@@ -1,0 +1,63 @@
+"""Write the measured tables and pictures of the documentation anew, from the commands that the documentation names.
+
+Run by ``make docs``. Text between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` is replaced; everything else is left alone.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+RUNS = ROOT / "runs"
+COMMAND = Path(sys.executable).with_name("driftbandit")
+
+
+def run(*arguments: str) -> None:
+    """Run a driftbandit command from the root of the repository."""
+    subprocess.run([str(COMMAND), *arguments], cwd=ROOT, check=True)
+
+
+def section(path: Path, title: str) -> str:
+    """The table under a heading of a Markdown file."""
+    body = path.read_text(encoding="utf-8").split(f"## {title}\n", 1)[1]
+    return body.split("\n## ", 1)[0].strip()
+
+
+def tables_of(path: Path) -> str:
+    """All tables of a Markdown file, with their headings."""
+    return "## " + path.read_text(encoding="utf-8").split("\n## ", 1)[1].strip()
+
+
+def replace(page: Path, name: str, content: str) -> None:
+    """Put `content` between the markers of `name`."""
+    text = page.read_text(encoding="utf-8")
+    pattern = re.compile(rf"(<!-- begin {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
+    if not pattern.search(text):
+        raise SystemExit(f"{page}: no markers for {name}")
+    page.write_text(pattern.sub(lambda found: f"{found[1]}{content}\n{found[2]}", text), encoding="utf-8")
+
+
+def main() -> None:
+    """Run the commands and write the pages."""
+    run("compare")
+    run("paper", "all")
+    run("bench", "--out", "runs/bench")
+    paper = RUNS / "paper"
+    for picture in (RUNS / "compare" / "compare.png", paper / "figure2.png", paper / "rho.png"):
+        shutil.copy(picture, DOCS / "images" / picture.name)
+    replace(ROOT / "README.md", "table1", section(paper / "table1.md", "Paper and ours"))
+    for name in ("table1", "figure2", "rho"):
+        replace(DOCS / "paper" / f"{name}.md", name, tables_of(paper / f"{name}.md"))
+    replace(DOCS / "performance.md", "bench", tables_of(RUNS / "bench" / "bench.md"))
+    imports = json.loads((RUNS / "bench" / "bench.json").read_text())["import_ratio"]
+    replace(
+        DOCS / "performance.md", "import", f"`import driftbandit` took {imports:.1f} times as long as `import numpy`."
+    )
+
+
+if __name__ == "__main__":
+    main()
