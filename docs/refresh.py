@@ -1,6 +1,6 @@
 """Write the measured tables and pictures of the documentation anew, from the commands that the documentation names.
 
-Run by ``make docs``. Text between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` is replaced; everything else is left alone.
+Run by ``make docs``. Text between ``<!-- begin NAME -->`` and ``<!-- end NAME -->`` is replaced, the rest left alone.
 """
 
 import json

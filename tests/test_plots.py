@@ -1,0 +1,182 @@
+"""Figures from traces: the right lines, bars and marks, for many policies and for the odd cases."""
+
+import io
+
+import numpy as np
+import pytest
+from matplotlib import image
+
+from driftbandit import Trace, summarise
+from driftbandit.core import Change
+from driftbandit.plots import regret_figure, share_figure
+from driftbandit.policies.registry import REGISTRY
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+
+
+def trace(policy="dlinucb", seed=0, regret=0.1, rounds=100, shifts=(40, 80), alarms=(45, 90)):
+    return Trace(
+        policy=policy,
+        setting="a",
+        seed=seed,
+        choices=np.zeros(rounds, dtype=np.int64),
+        rewards=np.zeros(rounds),
+        regret=np.full(rounds, float(regret)),
+        shifts=np.array(shifts, dtype=np.int64),
+        changes=tuple(Change(alarm, "spawned", 1, {}) for alarm in alarms),
+        seconds=0.1,
+    )
+
+
+def draw(figure):
+    """The picture as pixels; drawing is where Matplotlib finds most faults."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=40)
+    assert buffer.getvalue().startswith(SIGNATURE)
+    pixels = image.imread(io.BytesIO(buffer.getvalue()))
+    assert pixels[..., :3].std() > 0.01, "an empty picture"
+    return pixels
+
+
+def axes_of(figure):
+    curves, lanes, bars = figure.axes
+    return curves, lanes, bars
+
+
+def curves_of(axes):
+    """Data of the labelled lines but the shifts'."""
+    lines = [line for line in axes.lines if not line.get_label().startswith(("_", "true shift"))]
+    return {line.get_label(): line.get_ydata() for line in lines}
+
+
+def test_curves_are_means_of_accumulated_regret():
+    runs = [trace("dlinucb", 0, 0.1), trace("dlinucb", 1, 0.3), trace("linucb", 0, 0.5, alarms=())]
+    figure = regret_figure(runs, "Regret")
+    draw(figure)
+    curves, lanes, bars = axes_of(figure)
+    drawn = curves_of(curves)
+    assert set(drawn) == {"dLinUCB", "LinUCB"}
+    np.testing.assert_allclose(drawn["dLinUCB"], 0.2 * np.arange(1, 101))
+    np.testing.assert_allclose(drawn["LinUCB"], 0.5 * np.arange(1, 101))
+    assert figure.get_suptitle() == "Regret"
+    assert len(curves.collections) == 1, "a band for the policy with two seeds"
+    assert [text.get_text() for text in bars.get_yticklabels()] == ["dLinUCB", "LinUCB"]
+    np.testing.assert_allclose([bar.get_width() for bar in bars.patches], [20.0, 50.0])
+    assert [text.get_text() for text in lanes.get_yticklabels()] == ["dLinUCB"]
+
+
+def test_bands_are_one_sample_standard_deviation():
+    figure = regret_figure([trace(seed=0, regret=0.1), trace(seed=1, regret=0.3)], "Regret")
+    (band,) = figure.axes[0].collections
+    heights = band.get_paths()[0].vertices[:, 1]
+    # At the end 10 and 30: 20 ± 10 sqrt(2).
+    assert heights.max() == pytest.approx(20.0 + 10.0 * np.sqrt(2.0))
+
+
+def test_shifts_and_alarms_are_marked():
+    runs = [trace(seed=0, alarms=(45, 90)), trace(seed=1, alarms=(50,))]
+    curves, lanes, _ = axes_of(regret_figure(runs, "Regret"))
+    verticals = [line.get_xdata()[0] for line in curves.lines if len(line.get_xdata()) == 2]
+    assert verticals == [40, 80]
+    marks = [line for line in lanes.lines if line.get_marker() == "|"]
+    assert [sorted(line.get_xdata()) for line in marks] == [[45, 50, 90]]
+
+
+@pytest.mark.parametrize("extra", [0, 11])
+def test_many_policies_can_be_told_apart(extra):
+    names = [*REGISTRY, *(f"own {number}" for number in range(extra))]
+    runs = [trace(name, seed, 0.1 + 0.01 * number) for number, name in enumerate(names) for seed in range(2)]
+    figure = regret_figure(runs, "Many")
+    draw(figure)
+    curves, lanes, bars = axes_of(figure)
+    styles = {
+        (line.get_color(), line.get_linestyle())
+        for line in curves.lines
+        if not line.get_label().startswith(("_", "true shift"))
+    }
+    assert len(styles) == len(names) <= 24
+    assert len(bars.patches) == len(lanes.get_yticklabels()) == len(names)
+
+
+def test_a_policy_off_the_chart_is_only_a_bar():
+    runs = [trace("dlinucb", regret=0.1), trace("linucb", regret=0.2), trace("random", regret=5.0)]
+    curves, _, bars = axes_of(regret_figure(runs, "Regret"))
+    assert set(curves_of(curves)) == {"dLinUCB", "LinUCB"}
+    assert [text.get_text() for text in bars.get_yticklabels()] == ["dLinUCB", "LinUCB", "Random"]
+
+
+ODD = {
+    "one policy, one seed": [trace()],
+    "no shifts": [trace(shifts=()), trace("linucb", regret=0.2, shifts=(), alarms=())],
+    "no changes": [trace(alarms=())],
+    "no shifts, no changes": [trace("random", shifts=(), alarms=())],
+    "zero regret": [trace(regret=0.0)],
+    "all zero regret": [trace("dlinucb", regret=0.0), trace("linucb", regret=0.0)],
+    "zero and more": [trace("oracle", regret=0.0), trace("linucb", regret=0.5), trace("random", regret=1.0)],
+    "zero with seeds": [trace(regret=0.0, seed=seed) for seed in range(3)],
+    "one round": [trace(rounds=1, shifts=(), alarms=())],
+    "tiny and huge": [trace("dlinucb", regret=1e-9), trace("random", regret=1e6)],
+    "an alarm in the last round": [trace(alarms=(100,))],
+}
+
+
+@pytest.mark.parametrize("case", list(ODD))
+def test_odd_cases_are_drawn(case):
+    runs = ODD[case]
+    figure = regret_figure(runs, "Odd")
+    draw(figure)
+    curves, lanes, bars = axes_of(figure)
+    assert curves_of(curves), "somebody is drawn"
+    assert len(bars.patches) == len({run.policy for run in runs})
+    detectors = {run.policy for run in runs if run.changes}
+    assert len(lanes.get_yticklabels()) == len(detectors)
+    if not detectors:
+        assert lanes.get_title(loc="left") == "no policy here reports changes"
+
+
+def test_a_linear_axis_is_not_called_logarithmic():
+    bars = regret_figure([trace(regret=0.0)], "Zero").axes[2]
+    assert bars.get_xscale() == "linear"
+    assert "log" not in bars.get_xlabel()
+
+
+@pytest.mark.parametrize("name", ["_mine", "cost $", "a$_$b", "ε-greedy <b>"])
+def test_policies_of_your_own_may_have_any_name(name):
+    figure = regret_figure([trace(name), trace("linucb", regret=0.2)], f"Regret of {name}")
+    draw(figure)
+    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    # A dollar sign may be escaped for Matplotlib; the name must still be there.
+    assert name in [label.replace("\\", "") for label in labels]
+
+
+def rows_at(shares, alarms):
+    runs = [
+        Trace(**{**vars(trace(seed=seed, regret=0.1 * (1 + seed), alarms=alarms)), "setting": f"rho {share}"})
+        for share in shares
+        for seed in range(2)
+    ]
+    return summarise(runs)
+
+
+def test_the_figure_of_shares():
+    shares = (0.1, 0.5, 1.0)
+    figure = share_figure(rows_at(shares, alarms=(45, 90)), shares, {0.1: 57.59, 1.0: 54.07})
+    draw(figure)
+    left, right = figure.axes
+    drawn = {line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in left.lines}
+    assert drawn["dLinUCB, paper"] == ([0.1, 1.0], [57.59, 54.07])
+    bars = left.containers[0].lines[0]
+    np.testing.assert_allclose(bars.get_xdata(), shares)
+    np.testing.assert_allclose(bars.get_ydata(), [15.0] * 3)
+    medians = {line.get_label(): list(line.get_ydata()) for line in right.lines}
+    assert medians["median"] == [7.5] * 3, "delays of 5 and 10 in both runs"
+
+
+def test_shares_without_a_detection_are_left_out():
+    rows = [*rows_at((0.0,), alarms=()), *rows_at((0.5, 1.0), alarms=(45, 90))]
+    right = share_figure(rows, (0.0, 0.5, 1.0), {}).axes[1]
+    assert list(right.lines[0].get_xdata()) == [0.5, 1.0]
+
+
+def test_the_figure_of_shares_without_any_detection():
+    draw(share_figure(rows_at((0.0, 0.1), alarms=()), (0.0, 0.1), {}))
