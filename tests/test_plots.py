@@ -166,8 +166,8 @@ def test_the_figure_of_shares():
     drawn = {line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in left.lines}
     assert drawn["dLinUCB, paper"] == ([0.1, 1.0], [57.59, 54.07])
     bars = left.containers[0].lines[0]
-    np.testing.assert_allclose(bars.get_xdata(), shares)
-    np.testing.assert_allclose(bars.get_ydata(), [15.0] * 3)
+    assert list(bars.get_xdata()) == list(shares)
+    assert [float(value) for value in bars.get_ydata()] == pytest.approx([15.0] * 3)
     medians = {line.get_label(): list(line.get_ydata()) for line in right.lines}
     assert medians["median"] == [7.5] * 3, "delays of 5 and 10 in both runs"
 

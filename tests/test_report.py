@@ -171,7 +171,7 @@ def test_several_artefacts_on_one_page():
 def test_an_artefact_of_nothing_but_a_title(tmp_path):
     files = publish(Artefact("bare", "Bare"), tmp_path)
     assert [path.name for path in files] == ["bare.md", "bare.json", "bare.html"]
-    assert (tmp_path / "bare.md").read_text() == "# Bare\n"
+    assert (tmp_path / "bare.md").read_text().strip() == "# Bare"
     assert json.loads((tmp_path / "bare.json").read_text()) == {}
 
 

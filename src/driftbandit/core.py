@@ -341,8 +341,8 @@ def as_number(
     """Return `value` as a float in [low, high] (or (low, high]), or raise ValueError."""
     ends = f"{'(' if open_low else '['}{low:g}, {high:g}]"
     try:
-        number = float(value)
-    except (TypeError, ValueError) as error:
+        number = math.nan if isinstance(value, str | bytes) else float(value)
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"{name}: expected a number in {ends}, got {value!r}") from error
     if not math.isfinite(number) or not low <= number <= high or (open_low and number == low):
         raise ValueError(f"{name}: expected a number in {ends}, got {value!r}")

@@ -81,7 +81,7 @@ def test_numpy_refuses_what_we_refuse(bad):
 @pytest.mark.parametrize(("x", "reward"), [([1.0, np.inf, 0.0], 1.0), ([1.0, 0.0, 0.0], np.nan), ([1.0], 1.0)])
 def test_numpy_refuses_to_learn_what_we_refuse(x, reward):
     policy = NumpyLinUCB(3)
-    with pytest.raises(ValueError, match="features.*expected"):
+    with pytest.raises(ValueError, match=r"features.*expected"):
         policy.learn(np.array(x), reward)
     np.testing.assert_array_equal(policy.total, 0.0)
 

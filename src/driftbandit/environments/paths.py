@@ -43,9 +43,18 @@ def coin_flip_shifts(horizon: int, period: int, rng: Generator) -> Ints:
 
 
 def jumps(
-    rng: Generator, count: int, draw: Draw, measure: Progress, enough: float, explain: Callable[[float], str]
+    rng: Generator,
+    count: int,
+    draw: Draw,
+    measure: Progress,
+    enough: float,
+    explain: Callable[[float], str],
+    *,
+    closed: bool = False,
 ) -> Floats:
     """Thetas of `count` regimes, each redrawn until its distance from the one before satisfies `measure` >= `enough`.
+
+    On a closed path the last one must be as far from the first.
 
     Raises
     ------
@@ -54,10 +63,11 @@ def jumps(
     """
     thetas = [draw(rng, 1)[0]]
     while len(thetas) < count:
+        neighbours = [thetas[-1], thetas[0]] if closed and len(thetas) == count - 1 else [thetas[-1]]
         best = 0.0
         for _ in range(0, MOST_CANDIDATES, _BATCH):
             candidates = draw(rng, _BATCH)
-            values = measure(thetas[-1], candidates)
+            values = np.min([measure(theta, candidates) for theta in neighbours], axis=0)
             good = np.flatnonzero(values >= enough)
             if len(good):
                 thetas.append(candidates[good[0]])

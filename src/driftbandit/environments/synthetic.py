@@ -92,19 +92,33 @@ class World:
         for name, allowed in choices.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(f"{name}: expected one of {', '.join(allowed)}, got {getattr(self, name)!r}")
+        least = {"dim": 1 + (self.path == "rotation") + (self.reward != "gaussian")}
+        least["regimes"] = 2 if self.path == "recurring" else 1
         for name in ("dim", "arms", "pool", "period", "horizon", "regimes"):
-            as_count(name, getattr(self, name))
-        if self.reward != "gaussian":
-            as_count("dim", self.dim, least=2)
+            self._set(name, as_count(name, getattr(self, name), least=least.get(name, 1)))
         if self.pool > self.arms:
             raise ValueError(f"pool: expected at most {self.arms} (arms), got {self.pool}")
         for name in ("noise", "shift", "turns", "step"):
-            as_number(name, getattr(self, name), 0.0)
-        as_number("share", self.share, 0.0, 1.0)
+            self._set(name, as_number(name, getattr(self, name), 0.0))
+        self._set("share", as_number("share", self.share, 0.0, 1.0))
         if self.share != 1.0 and self.path != "jumps":
             raise ValueError(f"share: expected 1 on a {self.path!r} path, got {self.share:g}")
-        low, high = self.clicks
-        as_number("clicks", high, as_number("clicks", low, 0.0, 1.0), 1.0)
+        if self.share and not round(self.share * self.arms):
+            raise ValueError(f"share: {self.share:g} of {self.arms} arms is no arm; expected 0 or more")
+        self._set_clicks()
+
+    def _set_clicks(self) -> None:
+        if not isinstance(self.clicks, tuple | list) or len(self.clicks) != 2:
+            raise ValueError(f"clicks: expected a lowest and a highest probability, got {self.clicks!r}")
+        low = as_number("clicks", self.clicks[0], 0.0, 1.0)
+        high = as_number("clicks", self.clicks[1], low, 1.0)
+        if self.reward == "logit" and not 0.0 < low <= high < 1.0:
+            raise ValueError(f"clicks: log-odds need probabilities strictly between 0 and 1, got {self.clicks!r}")
+        self._set("clicks", (low, high))
+
+    def _set(self, name: str, value: object) -> None:
+        """Store a checked setting as a plain Python number, whatever kind of number came."""
+        object.__setattr__(self, name, value)
 
 
 PRESETS: dict[str, World] = {
@@ -124,9 +138,13 @@ PRESETS |= {
 
 def world(preset: str = "table1", **overrides: Any) -> World:
     """Settings of a preset ('table1' is the newest version of it), any of them overridden."""
+    return _override(PRESETS[preset_name(preset)], overrides)
+
+
+def _override(settings: World, overrides: dict[str, Any]) -> World:
     if unknown := sorted(overrides.keys() - {f.name for f in fields(World)}):
         raise ValueError(f"settings: unknown {', '.join(unknown)}")
-    return replace(PRESETS[preset_name(preset)], **overrides)
+    return replace(settings, **overrides)
 
 
 def preset_name(preset: str) -> str:
@@ -162,7 +180,7 @@ def synthetic(preset: str | World = "table1", seed: int = 0, **overrides: Any) -
     ...
     ValueError: shift: no theta in 204,800 draws changes 100 % of the arms by more than 0.9; the best changed 0.0 %
     """
-    settings = world(preset, **overrides) if isinstance(preset, str) else replace(preset, **overrides)
+    settings = _override(preset, overrides) if isinstance(preset, World) else world(preset, **overrides)
     streams = [np.random.default_rng([as_count("seed", seed, least=0), part]) for part in range(4)]
     catalogue = _catalogue(settings, streams[0])
     path, regime, shifts = _path(settings, catalogue, streams[1])
@@ -222,6 +240,7 @@ def _path(settings: World, catalogue: Floats, rng: Generator) -> tuple[Floats, I
 
 
 def _jumps(settings: World, catalogue: Floats, rng: Generator, count: int, draw: paths.Draw) -> Floats:
+    closed = settings.path == "recurring"
     if settings.rule == "distance":
         return paths.jumps(
             rng,
@@ -233,6 +252,7 @@ def _jumps(settings: World, catalogue: Floats, rng: Generator, count: int, draw:
                 f"shift: no theta in {paths.MOST_CANDIDATES:,} draws is {settings.shift:g} away from the last one; "
                 f"the farthest was {best:.3f}"
             ),
+            closed=closed,
         )
     return paths.jumps(
         rng,
@@ -244,6 +264,7 @@ def _jumps(settings: World, catalogue: Floats, rng: Generator, count: int, draw:
             f"shift: no theta in {paths.MOST_CANDIDATES:,} draws changes {100 * settings.share:g} % of the arms "
             f"by more than {settings.shift:g}; the best changed {100 * best:.1f} %"
         ),
+        closed=closed,
     )
 
 
@@ -293,7 +314,8 @@ def _rewards(settings: World, base: Floats, rng: Generator) -> tuple[Floats, Flo
     """Expected rewards, rewards, and their range. All arms of a round share its noise."""
     if settings.reward == "gaussian":
         noise = settings.noise * rng.standard_normal((len(base), 1))
-        low = 0.0 if settings.features == "uniform" and settings.path != "rotation" else -1.0
+        positive = settings.features == "uniform" and settings.path not in ("rotation", "brownian")
+        low = 0.0 if positive else -1.0
         margin = _REACH * settings.noise
         return base, base + noise, (low - margin, 1.0 + margin)
     low, high = settings.clicks

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import itertools
 import json
 import multiprocessing
 import os
+import pickle
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -69,8 +71,7 @@ def compare(
     entrants = _entrants(policies)
     if not entrants or not settings or not len(seeds):
         raise ValueError("compare: expected at least one policy, one setting and one seed")
-    for seed in seeds:
-        as_count("seeds", seed, least=0)
+    seeds = [as_count("seeds", seed, least=0) for seed in seeds]
     if processes is not None:
         as_count("processes", processes)
     folder = None if out is None else str(out)
@@ -82,12 +83,15 @@ def compare(
             found = _stored(folder, setting, name, seed)
             if found and found.key == run_key(settings[setting], seed, name, entrants[name]):
                 done[place] = found
+    processes = processes or os.cpu_count() or 1
+    if processes > 1:
+        _check_travels(entrants)
     jobs: list[Job] = []
     for setting, seed in itertools.product(settings, seeds):
         left = {name: build for name, build in entrants.items() if (setting, name, seed) not in done}
         if left:
             jobs.append((setting, settings[setting], seed, left, folder))
-    for trace in _run_all(jobs, processes or os.cpu_count() or 1, progress, len(order), len(done)):
+    for trace in _run_all(jobs, processes, progress, len(order), len(done)):
         done[trace.setting, trace.policy, trace.seed] = trace
     return [done[place] for place in order]
 
@@ -103,10 +107,26 @@ def _entrants(policies: Iterable[str] | Mapping[str, Builder]) -> dict[str, Buil
     return dict.fromkeys(names)
 
 
+def _check_travels(entrants: dict[str, Builder | None]) -> None:
+    for name, build in entrants.items():
+        try:
+            pickle.dumps(build)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise ValueError(
+                f"policies: the builder of {name!r} cannot be sent to other processes ({error}); "
+                "define it at the top of a module, or pass processes=1"
+            ) from error
+
+
 def trace_path(folder: str, setting: str, name: str, seed: int) -> Path:
     """Where the trace of one run is kept."""
-    safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in setting)
-    return Path(folder, "traces", safe, name, f"{seed}.parquet")
+    return Path(folder, "traces", _file_name(setting), _file_name(name), f"{seed}.parquet")
+
+
+def _file_name(label: str) -> str:
+    """A label as a file name; a checksum keeps labels apart that would look alike."""
+    safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in label)
+    return safe if safe == label.strip(".") else f"{safe}-{zlib.crc32(label.encode()):08x}"
 
 
 def _stored(folder: str, setting: str, name: str, seed: int) -> Trace | None:
@@ -118,9 +138,20 @@ def _stored(folder: str, setting: str, name: str, seed: int) -> Trace | None:
 
 def run_key(world: World, seed: int, name: str, build: Builder | None) -> str:
     """Fingerprint of a run: the code, the world, the seed and the policy."""
-    builder = "" if build is None else f"{build.__module__}.{build.__qualname__}"
-    facts = [code_fingerprint(), asdict(world), seed, name, builder]
+    facts = [code_fingerprint(), asdict(world), seed, name, _builder_fingerprint(build)]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _builder_fingerprint(build: Builder | None) -> str:
+    """Name of a user's builder and a hash of the file it comes from."""
+    if build is None:
+        return ""
+    try:
+        source = Path(inspect.getfile(build)).read_bytes()
+    except (TypeError, OSError):  # not a plain function, or typed into a console
+        source = b""
+    label = f"{getattr(build, '__module__', '')}.{getattr(build, '__qualname__', repr(build))}"
+    return f"{label} {hashlib.sha256(source).hexdigest()}"
 
 
 @cache

@@ -109,12 +109,11 @@ class Table:
 
     def markdown(self) -> str:
         """The table as Markdown."""
+        rule = "|---|" + ("---:|" if self.numbers else "---|") * (len(self.headings) - 1)
         lines = [
-            "| " + " | ".join(self.headings) + " |",
-            "|---|" + ("---:|" if self.numbers else "---|") * (len(self.headings) - 1),
+            "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in (self.headings, *self.cells)
         ]
-        lines += ["| " + " | ".join(row) + " |" for row in self.cells]
-        return "\n".join(lines)
+        return "\n".join([lines[0], rule, *lines[1:]])
 
 
 def mean_and_std(mean: float, std: float) -> str:

@@ -75,8 +75,11 @@ class Trace:
         target = Path(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-        parquet.write_table(table, partial)
-        os.replace(partial, target)
+        try:
+            parquet.write_table(table, partial)
+            os.replace(partial, target)
+        finally:
+            partial.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trace:
@@ -91,22 +94,22 @@ class Trace:
         from pyarrow import parquet
 
         try:
-            table = parquet.read_table(path)
+            with open(path, "rb") as file:
+                table = parquet.read_table(file)
             facts = json.loads((table.schema.metadata or {})[_META])
-            columns = {name: table[name].to_numpy() for name in ("choice", "reward", "regret")}
-        except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-            if isinstance(error, FileNotFoundError):
-                raise
+            return cls(
+                policy=facts["policy"],
+                setting=facts["setting"],
+                seed=facts["seed"],
+                choices=table["choice"].to_numpy(),
+                rewards=table["reward"].to_numpy(),
+                regret=table["regret"].to_numpy(),
+                shifts=np.array(facts["shifts"], dtype=np.int64),
+                changes=tuple(Change(**change) for change in facts["changes"]),
+                seconds=facts["seconds"],
+                key=facts["key"],
+            )
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path}: not a driftbandit trace ({error})") from error
-        return cls(
-            policy=facts["policy"],
-            setting=facts["setting"],
-            seed=facts["seed"],
-            choices=columns["choice"],
-            rewards=columns["reward"],
-            regret=columns["regret"],
-            shifts=np.array(facts["shifts"], dtype=np.int64),
-            changes=tuple(Change(**change) for change in facts["changes"]),
-            seconds=facts["seconds"],
-            key=facts["key"],
-        )
