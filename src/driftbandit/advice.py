@@ -44,8 +44,8 @@ class Advice:
         Right-hand side of Theorem 3.3 with the lemma's window; infinite if there is none.
     worst : float
         Regret of losing as much as possible, 2, in every round: a bound above it says nothing.
-    misses_to_spawn : int
-        Misses in a full, clean window of the given length before a member is spawned.
+    misses_to_spawn : int or None
+        Misses in a full, otherwise clean window before a member is spawned; None if the window is too short for any.
     expected_delay : float
         Rounds until then, if only changed arms miss and every one of them does.
     conditions : tuple of Condition
@@ -60,7 +60,7 @@ class Advice:
     window_delta_ceiling: float
     bound: float
     worst: float
-    misses_to_spawn: int
+    misses_to_spawn: int | None
     expected_delay: float
     conditions: tuple[Condition, ...]
 
@@ -129,7 +129,8 @@ def advise(
         noise**2 * math.sqrt(dim * math.log(1.0 + period / (ridge * used))) + math.sqrt(ridge)
     )
     bound = 2.0 * periods * base + periods * (least_window + 4.0 / (1.0 - window_delta))
-    misses = math.floor(window * spawn_delta + math.sqrt(window * math.log(1.0 / window_delta) / 2.0)) + 1
+    doubt = spawn_delta + math.sqrt(math.log(1.0 / window_delta) / 2.0 / window)
+    misses = next((count for count in range(window + 1) if count / window >= doubt), None)
     conditions = (
         Condition("shift", f"at least {least_shift:.3f}", shift >= least_shift),
         Condition("period", f"above {max(least_period, 0.0):.3f} and the window", period > max(least_period, window)),
@@ -155,6 +156,6 @@ def advise(
         bound=bound,
         worst=2.0 * horizon,
         misses_to_spawn=misses,
-        expected_delay=misses / share,
+        expected_delay=math.inf if misses is None else misses / share,
         conditions=conditions,
     )

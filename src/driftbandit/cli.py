@@ -246,6 +246,12 @@ def advise(
             "is detected."
         )
         seen = "above" if advice.detectable else "below"
+        practice = f"In practice: a window of {window} is too short to tell {window} misses from chance."
+        if advice.misses_to_spawn is not None:
+            practice = (
+                f"In practice: {advice.misses_to_spawn} misses in a window of {window} spawn a member, about "
+                f"{advice.expected_delay:.0f} rounds after a shift if every changed arm misses."
+            )
         cost = "none, since no window is long enough"
         if math.isfinite(advice.bound):
             cost = f"{advice.bound:,.0f}"
@@ -259,8 +265,7 @@ def advise(
                 f"A shift of {shift:g} is {seen} the {advice.least_shift:.3f} = 2 sqrt(ridge) + 2 epsilon that the "
                 f"theory needs (epsilon {advice.epsilon:.3f}).",
                 f"Regret bound over {horizon:,} rounds{', were the conditions met' if broken else ''}: {cost}.",
-                f"In practice: {advice.misses_to_spawn} misses in a window of {window} spawn a member, about "
-                f"{advice.expected_delay:.0f} rounds after a shift if every changed arm misses.",
+                practice,
             ],
             tables=[Table("Conditions", ("setting", "given", "asked for", "verdict"), cells, numbers=False)],
             data=advice.as_dict(),
@@ -307,9 +312,11 @@ def bench(
     out: Annotated[Path | None, typer.Option(help="Folder to write the table to.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Time choose + learn beside NumPy and other packages.
+    r"""Time choose + learn beside NumPy and other packages.
 
-    Other packages come with `pip install 'driftbandit[bench]'`. Example: driftbandit bench --sizes 25x25 --no-peers
+    Other packages come with pip install 'driftbandit\[bench]'.
+
+    Example: driftbandit bench --sizes 25x25 --no-peers
     """
     with _friendly_errors():
         from driftbandit.benchmarks.speed import import_ratio, measure, speed_table
@@ -333,10 +340,14 @@ def bench(
             "bench",
             "Speed",
             text=[f"import driftbandit takes {imports:.1f} times as long as import numpy."],
-            tables=[speed_table(times)],
+            tables=[speed_table(times, rounds)],
             data={"microseconds": microseconds, "import_ratio": imports},
         )
         _deliver([artefact], out, as_json)
+
+
+# Columns of a page where there is no terminal to ask.
+_PAGE_WIDTH = 120
 
 
 def _deliver(artefacts: Sequence[Artefact], out: Path | None, as_json: bool) -> None:
@@ -345,7 +356,7 @@ def _deliver(artefacts: Sequence[Artefact], out: Path | None, as_json: bool) -> 
 
     from driftbandit.report import publish
 
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else _PAGE_WIDTH)
     data: dict[str, Any] = {}
     for artefact in artefacts:
         files = publish(artefact, out) if out is not None else []
@@ -376,9 +387,11 @@ def _show(console: Any, table: Table) -> None:
         padding=(0, 1, 0, 0) if console.width >= 100 else 0,
         pad_edge=False,
     )
+    columns = list(zip(table.headings, *table.cells, strict=True))
+    fits = sum(max(len(cell) for cell in column) + 1 for column in columns) <= console.width
     for number, heading in enumerate(table.headings):
         right = table.numbers and number
-        grid.add_column(heading, justify="right" if right else "left", no_wrap=table.numbers or not number)
+        grid.add_column(heading, justify="right" if right else "left", no_wrap=table.numbers and fits)
     for row in table.cells:
         grid.add_row(*row)
     console.print(grid)

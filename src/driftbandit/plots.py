@@ -48,12 +48,17 @@ def regret_figure(traces: Sequence[Trace], title: str) -> Figure:
     curves = figure.add_subplot(grid[0, 0])
     lane_axes = figure.add_subplot(grid[1, 0], sharex=curves)
     bars = figure.add_subplot(grid[:, 1])
-    figure.suptitle(title, fontsize=13)
+    figure.suptitle(title.replace("$", r"\$"), fontsize=13)
     _draw_curves(curves, traces, shown, styles)
     _draw_lanes(lane_axes, traces, detectors, styles)
     grey = {"color": "#BBBBBB"}
     _draw_bars(bars, rows, {row.policy: styles[row.policy] if row in shown else grey for row in rows})
     return figure
+
+
+def _name(policy: str) -> str:
+    """Name of a policy as Matplotlib should print it: a dollar sign is no formula."""
+    return title_of(policy).replace("$", r"\$")
 
 
 def _styles(policies: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -75,12 +80,14 @@ def _curves_of(traces: Sequence[Trace], policy: str) -> np.ndarray[Any, np.dtype
 def _draw_curves(axes: Axes, traces: Sequence[Trace], rows: Sequence[Row], styles: dict[str, dict[str, Any]]) -> None:
     horizon = len(traces[0])
     rounds = np.arange(1, horizon + 1)
-    for number, shift in enumerate(traces[0].shifts):
-        axes.axvline(shift, color="black", linewidth=0.8, alpha=0.6, label="true shift" if not number else None)
+    handles: dict[str, Any] = {}
+    for shift in traces[0].shifts:
+        handles["true shift"] = axes.axvline(shift, color="black", linewidth=0.8, alpha=0.6)
     for row in reversed(rows):
         curves = _curves_of(traces, row.policy)
         mean = curves.mean(axis=0)
-        axes.plot(rounds, mean, label=title_of(row.policy), linewidth=1.7, **styles[row.policy])
+        name = _name(row.policy)
+        (handles[name],) = axes.plot(rounds, mean, label=name, linewidth=1.7, **styles[row.policy])
         if len(curves) > 1:
             spread = curves.std(axis=0, ddof=1)
             colour = styles[row.policy]["color"]
@@ -90,7 +97,8 @@ def _draw_curves(axes: Axes, traces: Sequence[Trace], rows: Sequence[Row], style
     axes.set_ylabel("accumulated regret")
     axes.tick_params(labelbottom=False)
     axes.grid(axis="y", alpha=0.25)
-    axes.legend(loc="upper left", fontsize=9, framealpha=0.9)
+    # Labels set on the lines themselves are left out of a legend if they start with an underscore.
+    axes.legend(handles.values(), handles.keys(), loc="upper left", fontsize=9, framealpha=0.9)
 
 
 def _draw_lanes(axes: Axes, traces: Sequence[Trace], rows: Sequence[Row], styles: dict[str, dict[str, Any]]) -> None:
@@ -109,7 +117,7 @@ def _draw_lanes(axes: Axes, traces: Sequence[Trace], rows: Sequence[Row], styles
             alpha=0.7,
         )
     axes.set_ylim(max(len(rows), 1) - 0.4, -0.6)
-    axes.set_yticks(range(len(rows)), [title_of(row.policy) for row in rows], fontsize=8)
+    axes.set_yticks(range(len(rows)), [_name(row.policy) for row in rows], fontsize=8)
     axes.set_xlabel("round")
     axes.set_title(
         "detected changes, all seeds" if rows else "no policy here reports changes",
@@ -128,9 +136,10 @@ def _draw_bars(axes: Axes, rows: Sequence[Row], styles: dict[str, dict[str, Any]
         height=0.6,
         error_kw={"linewidth": 1.0},
     )
-    axes.set_yticks(places, [title_of(row.policy) for row in rows], fontsize=9)
+    axes.set_yticks(places, [_name(row.policy) for row in rows], fontsize=9)
     axes.invert_yaxis()
     positive = [row.regret for row in rows if row.regret > 0.0]
+    axes.set_xlabel("accumulated regret" + (", log scale" if positive else ""))
     if positive:
         axes.set_xscale("log")
         axes.set_xlim(min(positive) / 2.0, max(positive) * 5.0)
@@ -145,7 +154,6 @@ def _draw_bars(axes: Axes, rows: Sequence[Row], styles: dict[str, dict[str, Any]
             fontsize=8.5,
         )
     axes.set_title(f"final regret, {rows[0].seeds} seeds", fontsize=10)
-    axes.set_xlabel("accumulated regret, log scale")
     axes.spines[["top", "right"]].set_visible(False)
 
 
@@ -189,10 +197,10 @@ def share_figure(rows: Sequence[Row], shares: Sequence[float], paper: dict[float
         where, median, slow = zip(*seen, strict=True)
         right.plot(where, median, marker="o", color=_COLOURS[0], label="median")
         right.plot(where, slow, marker="o", color=_COLOURS[5], linestyle="--", label="90th percentile")
+        right.legend()
     right.set_xlabel("share of arms that a shift changes (rho)")
     right.set_ylabel("detection delay, rounds")
     right.set_xlim(left.get_xlim())
     right.set_ylim(bottom=0)
-    right.legend()
     right.grid(alpha=0.25)
     return figure

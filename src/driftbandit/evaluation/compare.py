@@ -9,9 +9,10 @@ import json
 import multiprocessing
 import os
 import pickle
+import signal
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
@@ -187,44 +188,47 @@ def _run(job: Job) -> list[Trace]:
     return traces
 
 
-def _run_all(jobs: list[Job], processes: int, progress: bool, total: int, finished: int) -> Iterable[Trace]:
+def _run_all(jobs: list[Job], processes: int, progress: bool, total: int, finished: int) -> Iterator[Trace]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+    console = Console(stderr=True)
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("runs"),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
-        disable=not progress,
+        console=console,
+        disable=not (progress and console.is_terminal),
         transient=True,
     )
     task = bar.add_task("playing", total=total, completed=finished)
-    if processes == 1 or len(jobs) == 1:
-        with bar:
-            for job in jobs:
-                traces = _run(job)
-                bar.advance(task, len(traces))
-                yield from traces
-        return
-    if not jobs:
-        return
-    # Forked workers start at once and need no import guard in the user's script; they are forked before the
-    # progress bar's thread starts.
+    batches = map(_run, jobs) if processes == 1 or len(jobs) <= 1 else _in_parallel(jobs, processes)
+    first = next(batches, None)  # workers are forked here, before the bar starts a thread
+    with bar:
+        for traces in itertools.chain([] if first is None else [first], batches):
+            bar.advance(task, len(traces))
+            yield from traces
+
+
+def _in_parallel(jobs: list[Job], processes: int) -> Iterator[list[Trace]]:
+    """Results of the jobs as they come; whatever ends this generator early ends the workers too."""
+    # Forked workers start at once and need no import guard in the user's script.
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
-    context = multiprocessing.get_context(method)
-    with ProcessPoolExecutor(min(processes, len(jobs)), mp_context=context) as pool:
-        pending: set[Future[list[Trace]]] = {pool.submit(_run, job) for job in jobs}
+    others = set(multiprocessing.active_children())
+    with ProcessPoolExecutor(
+        min(processes, len(jobs)), mp_context=multiprocessing.get_context(method), initializer=_leave_ctrl_c_to_parent
+    ) as pool:
+        futures = [pool.submit(_run, job) for job in jobs]
         try:
-            with bar:
-                while pending:
-                    ready, pending = wait(pending, return_when=FIRST_COMPLETED)
-                    for future in ready:
-                        traces = future.result()
-                        bar.advance(task, len(traces))
-                        yield from traces
+            for future in as_completed(futures):
+                yield future.result()
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in set(multiprocessing.active_children()) - others:
+                worker.terminate()
             raise
+
+
+def _leave_ctrl_c_to_parent() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)

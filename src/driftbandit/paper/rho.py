@@ -36,7 +36,7 @@ def run(
         detection = row.detection
         printed = mean_and_std(*PAPER[share]) if share in PAPER else "–"
         gap = difference(row.regret, PAPER[share][0]) if share in PAPER else "–"
-        delay = f"{detection.median_delay:.0f}" if detection else "–"
+        delay = f"{detection.median_delay:.0f}" if detection and detection.delays else "–"
         missed = f"{detection.missed} of {detection.missed + len(detection.delays)}" if detection else "–"
         cells.append((f"{share:g}", printed, mean_and_std(row.regret, row.regret_std), gap, delay, missed))
     return Artefact(
