@@ -24,7 +24,7 @@ run: $(READY)
 	$(BIN)/driftbandit compare
 
 test: lint
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist loadfile
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -67,6 +67,7 @@ def test_the_offending_value_is_named():
     assert "nan at (1, 2)" in str(not_finite(pool))
     assert "inf at 0" in str(not_finite(np.array([np.inf])))
     assert "too large to square" in str(not_finite(np.array([1e200])))
+    assert "the model's prediction" in str(not_finite(np.array([1.0])))
 
 
 @pytest.mark.parametrize("reward", [float("nan"), float("inf"), -float("inf"), 1e101, "x", None, [1.0, 2.0], 10**400])

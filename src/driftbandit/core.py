@@ -280,7 +280,9 @@ def not_finite(features: Floats) -> ValueError:
         place = where[0] if features.ndim == 1 else where
         return ValueError(f"features: expected finite values, got {features[where]} at {place}")
     largest = float(np.abs(features).max())
-    return ValueError(f"features: too large to square, got an absolute value of {largest:g}")
+    if largest > LARGEST:
+        return ValueError(f"features: too large to square, got an absolute value of {largest:g}")
+    return ValueError("features: the model's prediction or width for them is not finite")
 
 
 def as_reward(reward: float, low: float = -LARGEST, high: float = LARGEST) -> float:

@@ -41,7 +41,7 @@ def regret_figure(traces: Sequence[Trace], title: str) -> Figure:
     styles = _styles([row.policy for row in rows])
     median = float(np.median([row.regret for row in rows]))
     shown = [row for row in rows if row.regret <= _OFF_THE_CHART * max(median, 1e-9)]
-    detectors = [row for row in rows if row.detection is not None]
+    detectors = [row for row in rows if row.detection and (row.detection.delays or row.detection.false_alarms)]
     lanes = max(len(detectors), 1)
     figure = Figure(figsize=(12.0, 5.6 + 0.22 * lanes), layout="constrained")
     grid = figure.add_gridspec(2, 2, width_ratios=(2.3, 1.0), height_ratios=(5.2, 0.3 + 0.32 * lanes))

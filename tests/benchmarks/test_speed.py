@@ -40,7 +40,7 @@ class Peer:
 
 
 def choices_of(player, pools, rewards):
-    """Play a stream; the players differ in whether `learn` wants the pool."""
+    """Play a stream and return the arms."""
     chosen = []
     for pool, paid in zip(pools, rewards, strict=True):
         index = player.choose(pool)
@@ -133,6 +133,10 @@ def test_the_table_of_a_real_run(short):
     table = speed.speed_table(speed.measure([(3, 4)], peers=False, rounds=30))
     assert [row[0] for row in table.cells] == OURS
     assert all(row[1].endswith("×)") for row in table.cells)
+
+
+def test_import_ratio_is_taken_in_fresh_interpreters():
+    assert math.isfinite(speed.import_ratio(repeats=1))
 
 
 def test_peers_are_timed_beside_ours(short, monkeypatch):

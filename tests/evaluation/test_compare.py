@@ -139,6 +139,32 @@ def test_builders_may_be_partial_functions():
     np.testing.assert_array_equal(trace.choices, expected.choices)
 
 
+PARTIAL_KEY = """
+import functools
+import mine
+from driftbandit.environments import World
+from driftbandit.evaluation.compare import run_key
+
+print(run_key(World(), 0, "mine", functools.partial(mine.build, explore=2.0)))
+"""
+
+
+def test_the_fingerprint_of_a_partial_function_outlives_the_process(tmp_path):
+    # An address in memory, say, would be another one tomorrow, and no run would ever be found again.
+    (tmp_path / "mine.py").write_text("def build(brief, explore):\n    raise NotImplementedError\n")
+    command = [sys.executable, "-c", PARTIAL_KEY]
+    keys = [subprocess.run(command, cwd=tmp_path, capture_output=True, check=True).stdout for _ in range(2)]
+    assert len(keys[0].strip()) == 64
+    assert keys[0] == keys[1]
+
+
+def test_builders_that_cannot_travel_are_named():
+    mine = {"mine": lambda brief: LinUCB(brief.dim)}
+    with pytest.raises(ValueError, match=r"^policies: the builder of 'mine' .*processes=1"):
+        compare(mine, SMALL, [0, 1], processes=2)
+    assert len(compare(mine, SMALL, [0, 1], processes=1)) == 2
+
+
 def test_numpy_numbers_are_numbers():
     traces = compare(["random"], {"small": world(horizon=np.int64(60))}, np.arange(2), processes=1)
     assert_same_runs(traces, compare(["random"], {"small": world(horizon=60)}, [0, 1], processes=1))
@@ -261,6 +287,8 @@ def test_the_fingerprint_tells_runs_apart():
         run_key(settings, 0, "random", None),
         run_key(settings, 0, "linucb", build_calm),
         run_key(settings, 0, "linucb", build_first),
+        run_key(settings, 0, "linucb", functools.partial(build_calm, explore=1.0)),
+        run_key(settings, 0, "linucb", functools.partial(build_calm, explore=2.0)),
         run_key(World(horizon=60, dim=3, arms=20, pool=4, noise=0.06), 0, "linucb", None),
     ]
     assert len(set(keys)) == len(keys)

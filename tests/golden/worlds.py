@@ -14,7 +14,7 @@ from driftbandit.policies.registry import REGISTRY, Brief
 
 BUILDERS = {name: entry.build for name, entry in REGISTRY.items()} | {
     "dlinucb-thompson": lambda brief: DLinUCB(brief.dim, brief.noise, model="thompson", seed=brief.seed),
-    "dlinucb-logistic": lambda brief: DLinUCB(brief.dim, 0.1, model="logistic", window=20, explore=0.2),
+    "dlinucb-logistic": lambda brief: DLinUCB(brief.dim, 0.25, model="logistic", window=20, explore=0.3),
     # Settings quick enough to detect something in a short run.
     "adts-quick": lambda brief: AdTS(brief.dim, window=30, check_every=10, seed=brief.seed),
     "wmducb1-quick": lambda brief: WMDUCB1(window=20, check_every=2, delta=1.0, reward_range=(-1.0, 1.0)),

@@ -148,6 +148,9 @@ def test_gamma_zero_is_a_full_restart_and_one_is_refused():
     for reward in [1.0] * 10 + [0.0] * 5:
         policy.learn(None, reward, arm=1)
     assert policy.changes
+    for _ in range(10):
+        policy.learn(None, 0.3, arm=2)
+    assert policy._test.count > 0  # forgotten means do not keep a new arm from leading
     with pytest.raises(ValueError, match="gamma"):
         GammaRestart(gamma=1.0)
 
@@ -192,6 +195,23 @@ def test_meta_bandit_keeps_the_old_bandit_after_a_false_alarm():
     assert policy.changes[1].member == 1  # the fresh one, which had to explore
 
 
+def test_meta_bandit_names_its_members_over_several_trials():
+    """Trial 1 is lost by the fresh bandit, trial 2 is won: members 1, then 0, are retired."""
+    policy = MetaBandit(threshold=0.5, trial=4)
+    for verdicts in ((1.0, 0.0), (0.0, 1.0)):  # rewards of the old and of the fresh bandit
+        for reward in [1.0] * 5 + [0.0] * 3:
+            if not policy._left:
+                policy.learn(None, reward, arm=1)
+        while policy._left:
+            policy.learn(None, verdicts[policy._player()], arm=1)
+    assert [(c.kind, c.member) for c in policy.changes] == [
+        ("spawned", 1),
+        ("retired", 1),
+        ("spawned", 2),
+        ("retired", 0),
+    ]
+
+
 def test_meta_bandit_learns_with_the_bandit_that_plays():
     policy = MetaBandit(threshold=0.5, trial=10)
     for reward in [1.0] * 5 + [0.0] * 3:
@@ -214,7 +234,7 @@ def test_meta_bandit_learns_with_the_bandit_that_plays():
         (lambda: WMDUCB1(stream="both"), "stream"),
         (lambda: WMDUCB1(delta=0.0), "delta"),
         (lambda: MetaBandit(base="greedy"), "base"),
-        (lambda: MetaBandit(trial=0), "trial"),
+        (lambda: MetaBandit(trial=1), "trial"),
         (lambda: GammaRestart(apply="never"), "apply"),
         (lambda: GammaRestart(gamma=-0.1), "gamma"),
         (lambda: UCB1(max_arms=1), "max_arms"),

@@ -158,7 +158,14 @@ def test_memory_stays_bounded_on_an_endless_stream():
     """Noise far above what the policy was told: it spawns and retires for ever."""
     rng = np.random.default_rng(0)
     policy = DLinUCB(3, 0.001, window=20, max_members=6)
-    for _ in range(20_000):
+
+    def be_surprised():
+        for _ in range(50):
+            policy.learn(rng.standard_normal(3), 5.0 * rng.standard_normal())
+
+    with pytest.warns(RuntimeWarning, match="without having accepted a single reward"):
+        be_surprised()
+    for _ in range(20_000):  # and not warned again
         policy.learn(rng.standard_normal(3), 5.0 * rng.standard_normal())
         assert 1 <= len(policy.members) <= 6
     assert policy._log.total > 1000

@@ -13,9 +13,10 @@ import signal
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from driftbandit.core import as_count
 from driftbandit.environments.synthetic import World, synthetic
@@ -23,7 +24,17 @@ from driftbandit.evaluation.simulate import simulate
 from driftbandit.evaluation.trace import Trace
 from driftbandit.policies.registry import REGISTRY, Brief, Builder
 
-Job = tuple[str, World, int, dict[str, Builder | None], str | None]
+
+@dataclass(frozen=True)
+class Job:
+    """One world with one seed, and the policies that are still to play it."""
+
+    setting: str
+    world: World
+    seed: int
+    entrants: dict[str, Builder | None]
+    folder: str
+    """Where traces go; empty if they are only returned."""
 
 
 def compare(
@@ -75,10 +86,10 @@ def compare(
     seeds = [as_count("seeds", seed, least=0) for seed in seeds]
     if processes is not None:
         as_count("processes", processes)
-    folder = None if out is None else str(out)
+    folder = "" if out is None else str(out)
     order = list(itertools.product(settings, entrants, seeds))
     done: dict[tuple[str, str, int], Trace] = {}
-    if folder is not None and not fresh:
+    if folder and not fresh:
         for place in order:
             setting, name, seed = place
             found = _stored(folder, setting, name, seed)
@@ -91,7 +102,7 @@ def compare(
     for setting, seed in itertools.product(settings, seeds):
         left = {name: build for name, build in entrants.items() if (setting, name, seed) not in done}
         if left:
-            jobs.append((setting, settings[setting], seed, left, folder))
+            jobs.append(Job(setting, settings[setting], seed, left, folder))
     for trace in _run_all(jobs, processes, progress, len(order), len(done)):
         done[trace.setting, trace.policy, trace.seed] = trace
     return [done[place] for place in order]
@@ -144,15 +155,18 @@ def run_key(world: World, seed: int, name: str, build: Builder | None) -> str:
 
 
 def _builder_fingerprint(build: Builder | None) -> str:
-    """Name of a user's builder and a hash of the file it comes from."""
+    """What a user's builder is, with the values bound to it, and a hash of the file it comes from."""
     if build is None:
         return ""
     try:
-        source = Path(inspect.getfile(build)).read_bytes()
+        identity = pickle.dumps(build)
+    except (pickle.PicklingError, AttributeError, TypeError):  # a lambda, say: only its name can be known
+        identity = f"{build.__module__}.{build.__qualname__}".encode()
+    try:
+        source = Path(inspect.getfile(getattr(build, "func", build))).read_bytes()
     except (TypeError, OSError):  # not a plain function, or typed into a console
         source = b""
-    label = f"{getattr(build, '__module__', '')}.{getattr(build, '__qualname__', repr(build))}"
-    return f"{label} {hashlib.sha256(source).hexdigest()}"
+    return hashlib.sha256(identity + b"\0" + source).hexdigest()
 
 
 @cache
@@ -168,22 +182,21 @@ def code_fingerprint() -> str:
 
 def _run(job: Job) -> list[Trace]:
     """Make the rounds of one world and seed once, and play every policy in them."""
-    setting, world, seed, entrants, folder = job
-    rounds = synthetic(world, seed)
+    rounds = synthetic(job.world, job.seed)
     traces = []
-    for name, build in entrants.items():
+    for name, build in job.entrants.items():
         brief = Brief(
             dim=rounds.dim,
             noise=rounds.noise,
             reward_range=rounds.reward_range,
             shifts=rounds.shifts.tolist(),
-            seed=zlib.crc32(f"{name}/{seed}".encode()),
+            seed=zlib.crc32(f"{name}/{job.seed}".encode()),
         )
         policy = (build or REGISTRY[name].build)(brief)
-        key = run_key(world, seed, name, build)
-        trace = replace(simulate(policy, rounds, name=name), setting=setting, key=key)
-        if folder is not None:
-            trace.save(trace_path(folder, setting, name, seed))
+        key = run_key(job.world, job.seed, name, build)
+        trace = replace(simulate(policy, rounds, name=name), setting=job.setting, key=key)
+        if job.folder:
+            trace.save(trace_path(job.folder, job.setting, name, job.seed))
         traces.append(trace)
     return traces
 
@@ -213,21 +226,33 @@ def _run_all(jobs: list[Job], processes: int, progress: bool, total: int, finish
 
 
 def _in_parallel(jobs: list[Job], processes: int) -> Iterator[list[Trace]]:
-    """Results of the jobs as they come; whatever ends this generator early ends the workers too."""
+    """Traces of the jobs as they come; whatever ends this generator early ends the workers too."""
     # Forked workers start at once and need no import guard in the user's script.
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
     others = set(multiprocessing.active_children())
-    with ProcessPoolExecutor(
-        min(processes, len(jobs)), mp_context=multiprocessing.get_context(method), initializer=_leave_ctrl_c_to_parent
-    ) as pool:
-        futures = [pool.submit(_run, job) for job in jobs]
+    with (
+        TemporaryDirectory(prefix="driftbandit-") as shelter,
+        ProcessPoolExecutor(
+            min(processes, len(jobs)), multiprocessing.get_context(method), initializer=_leave_ctrl_c_to_parent
+        ) as pool,
+    ):
+        # Traces come back as files. Sent through a pipe they could be cut off in the middle when a worker is ended,
+        # and the pool would wait for the rest for ever.
+        kept = [job if job.folder else replace(job, folder=shelter) for job in jobs]
+        futures = {pool.submit(_run_to_files, job): job for job in kept}
         try:
             for future in as_completed(futures):
-                yield future.result()
+                future.result()
+                job = futures[future]
+                yield [Trace.load(trace_path(job.folder, job.setting, name, job.seed)) for name in job.entrants]
         except BaseException:
             for worker in set(multiprocessing.active_children()) - others:
                 worker.terminate()
             raise
+
+
+def _run_to_files(job: Job) -> None:
+    _run(job)
 
 
 def _leave_ctrl_c_to_parent() -> None:

@@ -30,7 +30,7 @@ class Row:
     microseconds : float
         Median time of a round: choose, learn and the simulator's own share.
     detection : Detection or None
-        None if the policy never reported a change.
+        None if the policy does not look for changes.
     """
 
     policy: str
@@ -75,7 +75,7 @@ def summarise(traces: Iterable[Trace]) -> list[Row]:
 def _row(traces: Sequence[Trace]) -> Row:
     totals = np.array([trace.regret.sum() for trace in traces])
     detection = None
-    if any(trace.changes for trace in traces):
+    if any(trace.detects or trace.changes for trace in traces):
         detection = Detection()
         for trace in traces:
             detection.add(alarm_rounds(trace.changes), trace.shifts, len(trace))

@@ -54,4 +54,5 @@ def simulate(policy: Policy, rounds: Rounds, *, name: str = "") -> Trace:
         shifts=rounds.shifts,
         changes=tuple(changes),
         seconds=seconds,
+        detects=bool(changes) or bool(getattr(policy, "evidence", ())),
     )

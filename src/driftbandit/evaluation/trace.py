@@ -34,6 +34,8 @@ class Trace:
         Time of the whole run.
     key : str
         Fingerprint of what produced the trace; `compare` runs again what does not match.
+    detects : bool
+        Whether the policy looks for changes at all, even if it found none.
     """
 
     policy: str
@@ -46,6 +48,7 @@ class Trace:
     changes: tuple[Change, ...]
     seconds: float
     key: str = ""
+    detects: bool = False
 
     def __len__(self) -> int:
         return len(self.choices)
@@ -63,6 +66,7 @@ class Trace:
             "changes": [asdict(change) for change in self.changes],
             "seconds": self.seconds,
             "key": self.key,
+            "detects": self.detects,
         }
         table = pa.table(
             {
@@ -108,6 +112,7 @@ class Trace:
                 changes=tuple(Change(**change) for change in facts["changes"]),
                 seconds=facts["seconds"],
                 key=facts["key"],
+                detects=facts["detects"],
             )
         except FileNotFoundError:
             raise

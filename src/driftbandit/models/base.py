@@ -40,12 +40,12 @@ class RewardModel:
     ...     def reset(self, row):
     ...         row[:] = 0.0
     ...     def predict(self, row, x):
-    ...         return row[1], self.noise / (1.0 + row[0]) ** 0.5
+    ...         return row[1], 1.0 / (1.0 + row[0]) ** 0.5
     ...     def update(self, row, x, reward):
     ...         row[0] += 1.0
     ...         row[1] += (reward - row[1]) / row[0]
     >>> policy = DLinUCB(dim=1, noise=0.1, model=RunningMean)
-    >>> for reward in [0.5] * 200 + [3.0] * 20:
+    >>> for reward in [0.5] * 200 + [-0.4] * 20:
     ...     changes = policy.learn([1.0], reward)
     >>> [change.kind for change in policy.changes][:1]
     ['spawned']

@@ -79,13 +79,16 @@ class ArmTable(Stateful):
         return entry
 
     def best_mean(self) -> float:
-        """Highest mean of any arm played so far; minus infinity if there is none."""
-        return float(self.stats[: self._size, kernel.MEAN].max(initial=-math.inf))
+        """Highest mean of any arm with evidence; minus infinity if there is none."""
+        stats = self.stats[: self._size]
+        return float(stats[:, kernel.MEAN].max(initial=-math.inf, where=stats[:, kernel.COUNT] > 0.0))
 
     def mean_of(self, arm: int) -> float:
-        """Mean reward of an arm; minus infinity if it was never played."""
+        """Mean reward of an arm; minus infinity if there is no evidence for it."""
         found = kernel.find(self._slots, self._ids, arm)
-        return float(self.stats[found, kernel.MEAN]) if found >= 0 else -math.inf
+        if found < 0 or self.stats[found, kernel.COUNT] <= 0.0:
+            return -math.inf
+        return float(self.stats[found, kernel.MEAN])
 
     def pick(
         self,

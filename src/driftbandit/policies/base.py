@@ -57,7 +57,7 @@ class ModelPolicy(PolicyBase):
         super().__init__()
         self.dim = as_dim(dim)
         self._model = model
-        self._bank = np.empty((1, model.size))
+        self._bank = np.zeros((1, model.size))
         self._row = self._bank[0]
         self._generator = new_generator(seed)
         self._low, self._high = model.reward_range

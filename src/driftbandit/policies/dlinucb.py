@@ -9,6 +9,7 @@ Wang, SIGIR 2018, Algorithm 1.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
@@ -73,8 +74,10 @@ class Member:
 class DLinUCB(PolicyBase):
     """Dynamic linear bandit: the paper's policy.
 
-    With the defaults it follows Algorithm 1 as printed, except that epsilon is positive (the printed sign makes every
-    reward a miss); `preset` gives the settings behind the paper's table and the authors' code.
+    With the defaults it follows Algorithm 1 as printed, except that epsilon is positive (the printed sign narrows the
+    interval by the noise instead of widening it); `preset` gives the settings behind the paper's table and the
+    authors' code. Like the paper it takes |theta| <= 1 for granted: scale rewards and features so that rewards are
+    about as large as |x| at most, or every reward is a miss (you are warned).
 
     Parameters
     ----------
@@ -97,8 +100,8 @@ class DLinUCB(PolicyBase):
         How many recent rounds the miss rate looks at (tau).
     model : str or callable
         What a member is: 'ridge', 'logistic', 'thompson', or a `RewardModel` subclass (or any callable that takes
-        `dim` and the keywords `noise`, `ridge`, `explore` and `delta`). The coordinator sees its predictions and
-        widths only.
+        `dim` and the keywords `noise`, `ridge`, `explore` and `delta`; a subclass of `RidgeModel` also gets
+        `radius`). The coordinator sees its predictions and widths only.
     max_members : int
         At this many members the one with the highest miss rate makes room for a new one.
     radius : {'paper', 'released'}
@@ -185,10 +188,11 @@ class DLinUCB(PolicyBase):
                 released,
             ]
         )
-        self._bank = np.empty((_FIRST_CAPACITY, self._model.size))
+        self._bank = np.zeros((_FIRST_CAPACITY, self._model.size))
         self._ledger = np.zeros((_FIRST_CAPACITY, windows.RING + self.window), dtype=np.int64)
         self._generator = new_generator(seed)
         self._count = self._leader = self._spawned = 0
+        self._warned = False
         self._add_member()
 
     def _build_model(self, model: str | Callable[..., RewardModel], radius: Rule) -> RewardModel:
@@ -264,6 +268,8 @@ class DLinUCB(PolicyBase):
         if spawn and self._count - len(retired) == self.max_members:
             retired.append(max(range(self._count), key=lambda m: self._describe(entries[m]).miss_rate))
         changes = [self._change("retired", self._describe(entries[m])) for m in retired]
+        if any(change.evidence["updates"] == 0.0 for change in changes):
+            self._warn_of_scale()
         keep = [m for m in range(self._count) if m not in retired]
         self._bank[: len(keep)] = self._bank[keep]
         self._ledger[: len(keep)] = self._ledger[keep]
@@ -274,9 +280,19 @@ class DLinUCB(PolicyBase):
         self._leader = windows.leader(self._ledger, self._rules, self._count)
         return self._report(*changes)
 
+    def _warn_of_scale(self) -> None:
+        if not self._warned:
+            self._warned = True
+            warnings.warn(
+                "a member was retired without having accepted a single reward: rewards fall outside a fresh member's "
+                "interval; scale them down (a ridge member takes |theta| <= 1 for granted) or raise noise",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+
     def _add_member(self) -> None:
         if self._count == len(self._bank):
-            self._bank = np.concatenate([self._bank, np.empty_like(self._bank)])
+            self._bank = np.concatenate([self._bank, np.zeros_like(self._bank)])
             self._ledger = np.concatenate([self._ledger, np.zeros_like(self._ledger)])
         self._model.reset(self._bank[self._count])
         self._ledger[self._count] = 0

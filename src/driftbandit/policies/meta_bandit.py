@@ -52,7 +52,7 @@ class MetaBandit(ArmPolicy):
     evidence: ClassVar[tuple[str, ...]] = ("statistic", "threshold")
     """'spawned': the test's statistic and threshold; 'retired': mean reward of the loser and of the winner."""
 
-    _parts = (*ArmPolicy._parts, "_old", "_fresh", "_referee", "_test", "_left", "_spawned")
+    _parts = (*ArmPolicy._parts, "_old", "_fresh", "_referee", "_test", "_left", "_incumbent", "_spawned")
 
     def __init__(
         self,
@@ -69,13 +69,13 @@ class MetaBandit(ArmPolicy):
         if base not in ("ucb_tuned", "ucb1"):
             raise ValueError(f"base: expected 'ucb_tuned' or 'ucb1', got {base!r}")
         self.base: Index = base
-        self.trial = as_count("trial", trial)
+        self.trial = as_count("trial", trial, least=2)
         self._old = ArmTable(max_arms)
         self._fresh = ArmTable(max_arms)
         self._referee = ArmTable(2)
         self._test = PageHinkley(slack=slack, threshold=threshold)
         self._left = 0  # rounds left of a trial, 0 outside
-        self._spawned = 0
+        self._incumbent = self._spawned = 0  # member ids: of the old bandit, and the last one given out
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play; `arms` are the ids of this round's pool."""
@@ -120,9 +120,10 @@ class MetaBandit(ArmPolicy):
 
     def _end_trial(self) -> tuple[Change, ...]:
         old, fresh = (self._referee.mean_of(player) for player in (_OLD, _FRESH))
-        loser = self._spawned - 1 if fresh > old else self._spawned
+        loser = self._spawned
         if fresh > old:
             self._old, self._fresh = self._fresh, self._old
+            loser, self._incumbent = self._incumbent, self._spawned
         self._fresh.clear()
         self._test.clear()
         evidence = {"statistic": min(old, fresh), "threshold": max(old, fresh)}
