@@ -132,7 +132,7 @@ def compare(
                 "Accumulated pseudo-regret, mean ± standard deviation over seeds; every policy played the same rounds. "
                 "The oracles are told the true shifts."
             ],
-            tables=[regret_table(rows, title, printed(settings), timing=True)],
+            tables=[regret_table(rows, "All policies, best first", printed(settings), timing=True)],
             figures={"compare": regret_figure(traces, title)},
             data={"world": facts, "seeds": list(range(seed, seed + seeds)), "rows": [row.as_dict() for row in rows]},
         )
@@ -365,6 +365,7 @@ def _deliver(artefacts: Sequence[Artefact], out: Path | None, as_json: bool) -> 
         data[artefact.name] = artefact.data
         if as_json:
             continue
+        console.print(artefact.title, style="bold", highlight=False, soft_wrap=True)
         for paragraph in artefact.text:
             console.print(paragraph, highlight=False, soft_wrap=True)
         for table in artefact.tables:

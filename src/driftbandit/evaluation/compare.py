@@ -217,16 +217,21 @@ def _run_all(jobs: list[Job], processes: int, progress: bool, total: int, finish
         transient=True,
     )
     task = bar.add_task("playing", total=total, completed=finished)
-    batches = map(_run, jobs) if processes == 1 or len(jobs) <= 1 else _in_parallel(jobs, processes)
-    first = next(batches, None)  # workers are forked here, before the bar starts a thread
+    parallel = processes > 1 and len(jobs) > 1
+    batches = _in_parallel(jobs, processes) if parallel else map(_run, jobs)
+    if parallel:
+        next(batches)  # forks the workers, before the bar starts a thread
     with bar:
-        for traces in itertools.chain([] if first is None else [first], batches):
+        for traces in batches:
             bar.advance(task, len(traces))
             yield from traces
 
 
 def _in_parallel(jobs: list[Job], processes: int) -> Iterator[list[Trace]]:
-    """Traces of the jobs as they come; whatever ends this generator early ends the workers too."""
+    """Traces of the jobs as they come, after an empty list once the workers have started.
+
+    Whatever ends this generator early ends the workers too.
+    """
     # Forked workers start at once and need no import guard in the user's script.
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
     others = set(multiprocessing.active_children())
@@ -241,6 +246,7 @@ def _in_parallel(jobs: list[Job], processes: int) -> Iterator[list[Trace]]:
         kept = [job if job.folder else replace(job, folder=shelter) for job in jobs]
         futures = {pool.submit(_run_to_files, job): job for job in kept}
         try:
+            yield []
             for future in as_completed(futures):
                 future.result()
                 job = futures[future]
