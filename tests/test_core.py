@@ -143,7 +143,8 @@ def test_state_is_a_copy_of_flat_arrays():
         (lambda s: s.update(leader=np.array(-1)), "contradict"),
         (lambda s: s.update(generator=np.full(6, -1)), "PCG64"),
         (lambda s: s["ledger"].__setitem__((0, 2), -5), "ages"),
-        (lambda s: s["log.facts"].__setitem__((0, 1), 9), "out of range"),
+        (lambda s: s.update({"log.facts": np.full((1, 3), 9), "log.evidence": np.zeros((1, 4))}), "out of range"),
+        (lambda s: s.update({"log.facts": np.zeros((5, 3), dtype=np.int64)}), "out of range"),
         (lambda s: s.update({"log.total": np.array(-3)}), "out of range"),
     ],
 )

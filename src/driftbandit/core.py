@@ -194,7 +194,7 @@ def new_generator(seed: int) -> Generator:
 
 
 class ChangeLog(Stateful):
-    """The latest changes of a policy, in two ring-shaped arrays of bounded size.
+    """The latest changes of a policy, in two ring-shaped arrays that grow to a bounded size.
 
     >>> log = ChangeLog(("miss_rate",), capacity=2)
     >>> for t in range(3):
@@ -205,31 +205,38 @@ class ChangeLog(Stateful):
 
     _KINDS: ClassVar[tuple[ChangeKind, ...]] = ("spawned", "retired", "restarted")
     _parts = ("total", "_facts", "_evidence")
+    _growing = frozenset({"_facts", "_evidence"})
 
     def __init__(self, fields: tuple[str, ...], capacity: int = 1000) -> None:
         self.fields = fields
+        self.capacity = capacity
         self.total = 0
-        self._facts = np.zeros((capacity, 3), dtype=np.int64)
-        self._evidence = np.zeros((capacity, len(fields)))
+        self._facts = np.zeros((0, 3), dtype=np.int64)
+        self._evidence = np.zeros((0, len(fields)))
 
     def append(self, change: Change) -> None:
         """Add a change, over the oldest one when full."""
-        row = self.total % len(self._facts)
+        row = self.total % self.capacity
+        if row == len(self._facts):
+            more = min(max(row, 4), self.capacity - row)
+            self._facts = np.concatenate([self._facts, np.zeros((more, 3), dtype=np.int64)])
+            self._evidence = np.concatenate([self._evidence, np.zeros((more, len(self.fields)))])
         self._facts[row] = change.round, self._KINDS.index(change.kind), change.member
         self._evidence[row] = [change.evidence[field] for field in self.fields]
         self.total += 1
 
     def __iter__(self) -> Iterator[Change]:
-        capacity = len(self._facts)
-        for number in range(max(0, self.total - capacity), self.total):
-            round_, kind, member = self._facts[number % capacity].tolist()
-            evidence = self._evidence[number % capacity].tolist()
+        for number in range(max(0, self.total - self.capacity), self.total):
+            round_, kind, member = self._facts[number % self.capacity].tolist()
+            evidence = self._evidence[number % self.capacity].tolist()
             yield Change(round_, self._KINDS[kind], member, dict(zip(self.fields, evidence, strict=True)))
 
     def _after_restore(self) -> None:
-        kinds = self._facts[:, 1]
-        if self.total < 0 or kinds.min() < 0 or kinds.max() >= len(self._KINDS):
+        rows = len(self._facts)
+        if self.total < 0 or not min(self.total, self.capacity) <= rows == len(self._evidence) <= self.capacity:
             raise ValueError("state: changes: the log's counters are out of range")
+        if not np.isin(self._facts[:, 1], range(len(self._KINDS))).all():
+            raise ValueError("state: changes: a kind of change is out of range")
 
 
 def as_pool(features: ArrayLike | None, dim: int) -> Floats:

@@ -77,6 +77,14 @@ def test_noise_and_pools_do_not_depend_on_each_other():
     np.testing.assert_allclose((loud.rewards - loud.means) / 0.5, (calm.rewards - calm.means) / 0.01, atol=1e-12)
 
 
+def test_arms_and_noise_come_from_different_streams():
+    # In one dimension an arm is the sign of its draw: drawn from the same numbers, all signs would agree.
+    rounds = synthetic(World(dim=1, arms=400, pool=1, horizon=400, path="still"), 0)
+    noise = (rounds.rewards - rounds.means)[:, 0]
+    # 5 standard errors of a share of 400 even coins.
+    assert np.mean(np.sign(noise) == rounds.catalogue[:, 0]) == pytest.approx(0.5, abs=0.125)
+
+
 def test_a_preset_name_and_its_settings_are_the_same_world():
     by_name = synthetic("table1", 2, horizon=50)
     by_world = synthetic(PRESETS["table1-v1"], 2, horizon=50)
@@ -140,7 +148,9 @@ def test_uniform_arms_are_normalised_uniform_draws():
 # ---- pools ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("arms", "pool"), [(1000, 10), (100, 10), (30, 6), (12, 11), (10, 10), (7, 1), (1, 1)])
+@pytest.mark.parametrize(
+    ("arms", "pool"), [(1000, 10), (100, 10), (30, 6), (12, 11), (60, 57), (10, 10), (7, 1), (1, 1)]
+)
 def test_pools_have_no_repeats_and_show_every_arm_equally_often(arms, pool):
     horizon = 6000
     pools = synthetic(World(arms=arms, pool=pool, horizon=horizon, path="still"), 1).arms

@@ -158,6 +158,17 @@ def test_the_fingerprint_of_a_partial_function_outlives_the_process(tmp_path):
     assert keys[0] == keys[1]
 
 
+def bound_to(explore):
+    return lambda brief: LinUCB(brief.dim, explore=explore)
+
+
+def test_a_builder_bound_to_another_value_is_run_again(tmp_path):
+    compare({"mine": bound_to(0.01)}, SMALL, [0], processes=1, out=tmp_path)
+    (trace,) = compare({"mine": bound_to(3.0)}, SMALL, [0], processes=1, out=tmp_path)
+    expected = simulate(LinUCB(3, explore=3.0), synthetic(SMALL["small"], 0))
+    np.testing.assert_array_equal(trace.choices, expected.choices)
+
+
 def test_builders_that_cannot_travel_are_named():
     mine = {"mine": lambda brief: LinUCB(brief.dim)}
     with pytest.raises(ValueError, match=r"^policies: the builder of 'mine' .*processes=1"):

@@ -34,7 +34,7 @@ class PolicyBase(Stateful):
 
     def __init__(self) -> None:
         self.rounds = 0
-        self._log = ChangeLog(self.evidence, capacity=1000 if self.evidence else 1)
+        self._log = ChangeLog(self.evidence)
 
     @property
     def changes(self) -> tuple[Change, ...]:

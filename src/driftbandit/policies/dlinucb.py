@@ -36,7 +36,7 @@ from driftbandit.policies.base import PolicyBase
 
 Rule = Literal["paper", "released"]
 
-_FIRST_CAPACITY = 4
+_FIRST_CAPACITY = 1  # most policies, one a user say, never meet a shift
 
 
 @dataclass(frozen=True, slots=True)
