@@ -47,7 +47,8 @@ class Advice:
     misses_to_spawn : int or None
         Misses in a full, otherwise clean window before a member is spawned; None if the window is too short for any.
     expected_delay : float
-        Rounds until then, if only changed arms miss and every one of them does.
+        Rounds until then, if only changed arms miss and every one of them does; infinite if the window then holds too
+        few of them.
     conditions : tuple of Condition
         All conditions, in the order of the paper.
     """
@@ -156,6 +157,6 @@ def advise(
         bound=bound,
         worst=2.0 * horizon,
         misses_to_spawn=misses,
-        expected_delay=math.inf if misses is None else misses / share,
+        expected_delay=math.inf if misses is None or misses > share * window else misses / share,
         conditions=conditions,
     )

@@ -95,7 +95,7 @@ def compare(
 
         from driftbandit.environments import World, world
         from driftbandit.evaluation.compare import compare as play
-        from driftbandit.evaluation.results import regret_table, summarise
+        from driftbandit.evaluation.results import number_of, regret_table, summarise
         from driftbandit.paper.table1 import printed
         from driftbandit.plots import regret_figure
         from driftbandit.policies.registry import REGISTRY
@@ -124,7 +124,7 @@ def compare(
             for name, value in facts.items()
             if name in shown or value != usual[name]
         )
-        title = f"Regret after {settings.horizon:,} rounds: {preset} ({said}), {seeds} seeds"
+        title = f"Regret after {settings.horizon:,} rounds: {preset} ({said}), {number_of('seed', seeds)}"
         artefact = Artefact(
             name="compare",
             title=title,
@@ -248,8 +248,8 @@ def advise(
             "settings behind that table detects every shift there."
         )
         seen = "above" if advice.detectable else "below"
-        practice = f"In practice: a window of {window} is too short to tell {window} misses from chance."
-        if advice.misses_to_spawn is not None:
+        practice = f"In practice: a window of {window} is too short to notice such a shift."
+        if math.isfinite(advice.expected_delay):
             practice = (
                 f"In practice: {advice.misses_to_spawn} misses in a window of {window} spawn a member, about "
                 f"{advice.expected_delay:.0f} rounds after a shift if every changed arm misses."

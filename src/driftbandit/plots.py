@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftbandit.evaluation.detection import alarm_rounds
-from driftbandit.evaluation.results import Row, best_first, summarise
+from driftbandit.evaluation.results import Row, best_first, number_of, summarise
 from driftbandit.evaluation.trace import Trace
 from driftbandit.policies.registry import title_of
 
@@ -153,7 +153,7 @@ def _draw_bars(axes: Axes, rows: Sequence[Row], styles: dict[str, dict[str, Any]
             va="center",
             fontsize=8.5,
         )
-    axes.set_title(f"final regret, {rows[0].seeds} seeds", fontsize=10)
+    axes.set_title(f"final regret, {number_of('seed', rows[0].seeds)}", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
 
 

@@ -36,8 +36,8 @@ def fixed_shifts(horizon: int, period: int) -> Ints:
 
 
 def coin_flip_shifts(horizon: int, period: int, rng: Generator) -> Ints:
-    """A shift at the first heads after every `period` quiet rounds, as in the authors' released simulator."""
-    gaps = period + rng.geometric(0.5, size=horizon // period + 1)
+    """After `period` quiet rounds a coin is flipped before each round; heads is a shift, as in the authors' code."""
+    gaps = period - 1 + rng.geometric(0.5, size=horizon // period + 1)
     shifts: Ints = np.cumsum(gaps)
     return shifts[shifts < horizon]
 

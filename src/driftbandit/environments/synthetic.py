@@ -271,8 +271,12 @@ def _jumps(settings: World, catalogue: Floats, rng: Generator, count: int, draw:
 def _pools(horizon: int, arms: int, pool: int, rng: Generator) -> Ints:
     """`pool` different arms for every round, in random order."""
     if pool * pool > arms:
-        order: Ints = rng.permuted(np.tile(np.arange(arms), (horizon, 1)), axis=1)
-        return np.ascontiguousarray(order[:, :pool])
+        chunk = max(1, _CHUNK * 1000 // arms)
+        shuffled = [
+            rng.permuted(np.tile(np.arange(arms), (min(chunk, horizon - start), 1)), axis=1)[:, :pool]
+            for start in range(0, horizon, chunk)
+        ]
+        return np.concatenate(shuffled)
     # Few enough that most rows drawn with replacement have no repeat: redraw the others.
     pools = rng.integers(arms, size=(horizon, pool))
     while True:

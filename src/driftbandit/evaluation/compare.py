@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import inspect
 import itertools
@@ -10,6 +11,8 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
+import uuid
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -23,6 +26,8 @@ from driftbandit.environments.synthetic import World, synthetic
 from driftbandit.evaluation.simulate import simulate
 from driftbandit.evaluation.trace import Trace
 from driftbandit.policies.registry import REGISTRY, Brief, Builder
+
+_SIGNAL_ON_PARENTS_DEATH = 1  # Linux's PR_SET_PDEATHSIG
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,7 @@ def compare(
         The worlds' seeds; policies draw from generators of their own, seeded from the world's seed and their name.
     out : path, optional
         Folder for the traces. A trace that is already there, made by the same code from the same settings, is not run
-        again.
+        again; those of lambdas and other builders that cannot be pickled always are.
     processes : int, optional
         Number of processes, by default one a core. The results do not depend on it.
     progress : bool
@@ -160,8 +165,8 @@ def _builder_fingerprint(build: Builder | None) -> str:
         return ""
     try:
         identity = pickle.dumps(build)
-    except (pickle.PicklingError, AttributeError, TypeError):  # a lambda, say: only its name can be known
-        identity = f"{build.__module__}.{build.__qualname__}".encode()
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return uuid.uuid4().hex  # a lambda, say: what it captured cannot be known, so its traces are never reused
     try:
         source = Path(inspect.getfile(getattr(build, "func", build))).read_bytes()
     except (TypeError, OSError):  # not a plain function, or typed into a console
@@ -238,7 +243,7 @@ def _in_parallel(jobs: list[Job], processes: int) -> Iterator[list[Trace]]:
     with (
         TemporaryDirectory(prefix="driftbandit-") as shelter,
         ProcessPoolExecutor(
-            min(processes, len(jobs)), multiprocessing.get_context(method), initializer=_leave_ctrl_c_to_parent
+            min(processes, len(jobs)), multiprocessing.get_context(method), initializer=_follow_parent
         ) as pool,
     ):
         # Traces come back as files. Sent through a pipe they could be cut off in the middle when a worker is ended,
@@ -261,5 +266,8 @@ def _run_to_files(job: Job) -> None:
     _run(job)
 
 
-def _leave_ctrl_c_to_parent() -> None:
+def _follow_parent() -> None:
+    """Leave Ctrl-C to the parent, and do not outlive it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SIGNAL_ON_PARENTS_DEATH, signal.SIGKILL)

@@ -116,6 +116,11 @@ class Table:
         return "\n".join([lines[0], rule, *lines[1:]])
 
 
+def number_of(thing: str, count: int) -> str:
+    """'1 seed', '10 seeds'."""
+    return f"{count:,} {thing}" + ("" if count == 1 else "s")
+
+
 def mean_and_std(mean: float, std: float) -> str:
     """'61.2 ± 4.3', with fewer decimals where the numbers are large."""
     digits = 1 if abs(mean) < 100 else 0

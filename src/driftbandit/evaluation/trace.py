@@ -80,7 +80,7 @@ class Trace:
         target.parent.mkdir(parents=True, exist_ok=True)
         partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
         try:
-            parquet.write_table(table, partial)
+            parquet.write_table(table, partial, write_page_checksum=True)
             os.replace(partial, target)
         finally:
             partial.unlink(missing_ok=True)
@@ -99,7 +99,7 @@ class Trace:
 
         try:
             with open(path, "rb") as file:
-                table = parquet.read_table(file)
+                table = parquet.read_table(file, page_checksum_verification=True)
             facts = json.loads((table.schema.metadata or {})[_META])
             return cls(
                 policy=facts["policy"],

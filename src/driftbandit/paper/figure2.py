@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from driftbandit.evaluation.compare import compare
-from driftbandit.evaluation.results import regret_table, summarise
+from driftbandit.evaluation.results import number_of, regret_table, summarise
 from driftbandit.paper.table1 import COLUMNS, printed
 from driftbandit.plots import regret_figure
 from driftbandit.report import Artefact
@@ -41,7 +41,8 @@ def run(
         name="figure2",
         title="Figure 2: regret in the simulated environment",
         text=[
-            f"Noise {COLUMN.noise:g}, shift {COLUMN.shift:g}, every {COLUMN.period} rounds; {len(seeds)} seeds.",
+            f"Noise {COLUMN.noise:g}, shift {COLUMN.shift:g}, every {COLUMN.period} rounds; "
+            f"{number_of('seed', len(seeds))}.",
             "The paper's claim: LinUCB only converges in the first period, adTS adapts slowly, dLinUCB detects "
             "every change almost at once. Its final regrets below are those of Table 1.",
         ],
