@@ -112,10 +112,10 @@ def misses_until_doubt(policy):
     entry = np.zeros(windows.RING + policy.window, dtype=np.int64)
     for _ in range(policy.window + 3):
         windows.record(entry, 0)
-    assert windows.standing(entry, policy._rules) == windows.FINE
+    assert windows.standing(*windows.miss_rate(entry, policy._rules), policy._rules) == windows.FINE
     for misses in range(1, policy.window + 1):
         windows.record(entry, 1)
-        if windows.standing(entry, policy._rules) != windows.FINE:
+        if windows.standing(*windows.miss_rate(entry, policy._rules), policy._rules) != windows.FINE:
             return misses
     return None
 

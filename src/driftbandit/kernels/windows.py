@@ -35,9 +35,8 @@ def miss_rate(entry: Ints, rules: Floats) -> tuple[float, float]:
 
 
 @jit
-def standing(entry: Ints, rules: Floats) -> int:
-    """Whether a member is fine, suspect or lost (lines 16 to 20 of Algorithm 1)."""
-    rate, width = miss_rate(entry, rules)
+def standing(rate: float, width: float, rules: Floats) -> int:
+    """Whether a member with this miss rate is fine, suspect or lost (lines 16 to 20 of Algorithm 1)."""
     if rules[7] != 0.0:
         fine, lost = rate <= rules[2] + width, rate > rules[1] + width
     else:
@@ -48,12 +47,18 @@ def standing(entry: Ints, rules: Floats) -> int:
 
 
 @jit
+def lowest_rate(rate: float, width: float, rules: Floats) -> float:
+    """Lower confidence bound of a miss rate; the member with the lowest leads (line 4)."""
+    bound: float = rate - rules[6] * width
+    return bound
+
+
+@jit
 def leader(ledger: Ints, rules: Floats, count: int) -> int:
-    """Member with the lowest lower bound on its miss rate (line 4), the oldest on a tie."""
+    """Member that leads, the oldest on a tie."""
     best, lowest = 0, math.inf
     for m in range(count):
-        rate, width = miss_rate(ledger[m], rules)
-        bound = rate - rules[6] * width
+        bound = lowest_rate(*miss_rate(ledger[m], rules), rules)
         if bound < lowest:
             best, lowest = m, bound
     return best
@@ -101,14 +106,19 @@ def judge_round(
         if abs(mean - reward) > width + rules[0]:
             missed[m] = 1
     any_fine, any_lost = False, False
+    best, lowest = 0, math.inf
     for m in range(count):
         if not missed[m]:
             update(settings, bank[m], x, reward)
             ledger[m, UPDATES] += 1
         record(ledger[m], missed[m])
-        verdict = standing(ledger[m], rules)
+        rate, width = miss_rate(ledger[m], rules)
+        verdict = standing(rate, width, rules)
         any_fine = any_fine or verdict == FINE
         any_lost = any_lost or verdict == LOST
+        bound = lowest_rate(rate, width, rules)
+        if bound < lowest:
+            best, lowest = m, bound
     if any_lost or not any_fine:
         return REVIEW
-    return leader(ledger, rules, count)
+    return best

@@ -44,7 +44,8 @@ def run(
         title="The rho study: shifts that change only a share of the arms",
         text=[
             f"Noise 0.01, shift 0.9, a shift every 800 rounds; {number_of('seed', len(seeds))}. In each period a "
-            "share 1 - rho of the arms is projected onto the null space of the latest change of theta; at rho = 0 nothing changes.",
+            "share 1 - rho of the arms is projected onto the null space of the latest change of theta; at rho = 0 "
+            "nothing changes.",
             "The paper's claim: lowest regret at rho = 0; above 0, 54.07 ± 3.95 at rho = 1 and little more "
             "(57.59 ± 3.44) where rho is smaller.",
         ],

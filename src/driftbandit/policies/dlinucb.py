@@ -249,18 +249,19 @@ class DLinUCB(PolicyBase):
         x = as_example(features, self.dim)
         reward = as_reward(reward, self._low, self._high)
         leader = self._model.judge(self._bank, self._ledger, self._rules, self._count, x, reward)
+        if leader >= 0:
+            self.rounds += 1
+            self._leader = leader
+            return ()
         if leader == windows.NOT_FINITE:
             raise not_finite(x)
         self.rounds += 1
-        if leader == windows.REVIEW:
-            return self._review()
-        self._leader = leader
-        return ()
+        return self._review()
 
     def _review(self) -> tuple[Change, ...]:
         """Retire lost members and spawn a new one where none is fine (lines 16 to 26)."""
         entries = self._ledger[: self._count]
-        standings = [windows.standing(entry, self._rules) for entry in entries]
+        standings = [windows.standing(*windows.miss_rate(entry, self._rules), self._rules) for entry in entries]
         retired = [m for m, verdict in enumerate(standings) if verdict == windows.LOST]
         # A spawn is what the best of the old members made necessary, so its numbers are the evidence.
         calmest = min((self._describe(entry) for entry in entries), key=lambda m: m.miss_rate)
