@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from driftbandit.core import Floats, Ints
+
+
+class Environment(Protocol):
+    """Where rounds come from: a dataclass of settings that makes them from a seed."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def rounds(self, seed: int) -> Rounds:
+        """All rounds; the same seed gives the same ones, bit for bit."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -107,6 +107,10 @@ class World:
             raise ValueError(f"share: {self.share:g} of {self.arms} arms is no arm; expected 0 or more")
         self._set_clicks()
 
+    def rounds(self, seed: int) -> Rounds:
+        """All rounds of this world; the same as `synthetic(self, seed)`."""
+        return synthetic(self, seed)
+
     def _set_clicks(self) -> None:
         if not isinstance(self.clicks, tuple | list) or len(self.clicks) != 2:
             raise ValueError(f"clicks: expected a lowest and a highest probability, got {self.clicks!r}")

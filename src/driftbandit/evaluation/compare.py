@@ -22,7 +22,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from driftbandit.core import as_count
-from driftbandit.environments.synthetic import World, synthetic
+from driftbandit.environments.rounds import Environment
 from driftbandit.evaluation.simulate import simulate
 from driftbandit.evaluation.trace import Trace
 from driftbandit.policies.registry import REGISTRY, Brief, Builder
@@ -35,7 +35,7 @@ class Job:
     """One world with one seed, and the policies that are still to play it."""
 
     setting: str
-    world: World
+    world: Environment
     seed: int
     entrants: dict[str, Builder | None]
     folder: str
@@ -44,7 +44,7 @@ class Job:
 
 def compare(
     policies: Iterable[str] | Mapping[str, Builder],
-    settings: Mapping[str, World],
+    settings: Mapping[str, Environment],
     seeds: Sequence[int],
     *,
     out: str | os.PathLike[str] | None = None,
@@ -59,8 +59,8 @@ def compare(
     policies : names, or mapping of name to builder
         Names from the registry, or your own: a builder makes a policy from a `Brief` and must be importable from a
         module to run in several processes.
-    settings : mapping of name to World
-        The worlds.
+    settings : mapping of name to Environment
+        Simulated worlds (`World`) or data sets (`LastFM`, `Delicious`).
     seeds : sequence of int
         The worlds' seeds; policies draw from generators of their own, seeded from the world's seed and their name.
     out : path, optional
@@ -153,9 +153,9 @@ def _stored(folder: str, setting: str, name: str, seed: int) -> Trace | None:
         return None
 
 
-def run_key(world: World, seed: int, name: str, build: Builder | None) -> str:
+def run_key(world: Environment, seed: int, name: str, build: Builder | None) -> str:
     """Fingerprint of a run: the code, the world, the seed and the policy."""
-    facts = [code_fingerprint(), asdict(world), seed, name, _builder_fingerprint(build)]
+    facts = [code_fingerprint(), type(world).__name__, asdict(world), seed, name, _builder_fingerprint(build)]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
@@ -187,7 +187,7 @@ def code_fingerprint() -> str:
 
 def _run(job: Job) -> list[Trace]:
     """Make the rounds of one world and seed once, and play every policy in them."""
-    rounds = synthetic(job.world, job.seed)
+    rounds = job.world.rounds(job.seed)
     traces = []
     for name, build in job.entrants.items():
         brief = Brief(

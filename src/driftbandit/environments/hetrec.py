@@ -1,0 +1,215 @@
+"""Hybrid users from tagging data: the streams that the dLinUCB paper made from LastFM and Delicious.
+
+Users tag items. Each item gets features from its tags, each tagging becomes a round in which one item was tagged by
+the user and the others never were, and the rounds of many users are put one after the other: where the next user
+begins, the hybrid user's taste shifts. The paper's Section 4.3, with what its authors' logs show about the details.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from driftbandit.core import Floats, Ints, as_count
+from driftbandit.environments.rounds import Rounds
+
+Reduction = Literal["pca", "svd"]
+
+TOLD_NOISE = 0.25
+"""Noise that policies are told on these streams, chosen among .25, .3, .35 and .4 on LastFM, pool seeds 100 to 102."""
+
+
+@dataclass(frozen=True, eq=False)
+class Interactions:
+    """A tagging data set as arrays.
+
+    Attributes
+    ----------
+    features : array of shape (A, d)
+        One row an item.
+    users, items, times : arrays of shape (n,)
+        Events: who tagged which item when. Users and items are row numbers.
+    tagged_users, tagged_items : arrays
+        All pairs of a user and an item that the user ever tagged.
+    groups : array of shape (U,)
+        Group of each user, -1 for none.
+    """
+
+    features: Floats
+    users: Ints
+    items: Ints
+    times: Ints
+    tagged_users: Ints
+    tagged_items: Ints
+    groups: Ints
+
+
+def tag_features(items: Ints, tags: Ints, weights: Floats, components: int, reduction: Reduction) -> Floats:
+    """Features of items from their tags: TF-IDF, then the first components; not scaled to unit length afterwards.
+
+    Parameters
+    ----------
+    items, tags : arrays of shape (n,)
+        Row of the item and column of the tag of each assignment; repeated ones add up.
+    weights : array of shape (n,)
+        How much each assignment counts.
+    components : int
+        Features to keep.
+    reduction : {'pca', 'svd'}
+        Principal components of the centred matrix, or singular vectors of the matrix as it is.
+
+    Examples
+    --------
+    >>> rows = tag_features(np.array([0, 1, 1, 2]), np.array([0, 0, 1, 1]), np.ones(4), 2, "svd")
+    >>> rows.shape
+    (3, 2)
+    """
+    try:
+        from scipy.sparse import coo_matrix
+        from sklearn.decomposition import PCA, TruncatedSVD
+        from sklearn.feature_extraction.text import TfidfTransformer
+    except ImportError as error:
+        raise ImportError("features from tags need scikit-learn: pip install 'driftbandit[data]'") from error
+    counts = coo_matrix((weights, (items, tags))).tocsr()
+    as_count("components", components)
+    if components >= min(counts.shape):
+        raise ValueError(f"components: expected fewer than {min(counts.shape)} items and tags, got {components}")
+    weighted = TfidfTransformer().fit_transform(counts)
+    if reduction == "svd":
+        reducer = TruncatedSVD(components, random_state=0)
+    else:
+        reducer = PCA(components, random_state=0, svd_solver="arpack")
+    features: Floats = reducer.fit_transform(weighted)
+    return np.ascontiguousarray(features)
+
+
+def social_groups(people: Ints, first: Ints, second: Ints, count: int = 200) -> Ints:
+    """Group of each person by spectral clustering of the graph of friends; -1 for those without any.
+
+    Parameters
+    ----------
+    people : array of shape (U,)
+        Ids, in rising order.
+    first, second : arrays
+        Ids of friends.
+    count : int
+        Number of groups.
+    """
+    from scipy.sparse import coo_matrix
+    from sklearn.cluster import SpectralClustering
+
+    known = np.isin(first, people) & np.isin(second, people) & (first != second)
+    ends = np.searchsorted(people, first[known]), np.searchsorted(people, second[known])
+    graph = coo_matrix((np.ones(known.sum()), ends), shape=(len(people), len(people))).tocsr()
+    graph = graph.maximum(graph.T)
+    groups = np.full(len(people), -1)
+    social = np.flatnonzero(graph.getnnz(axis=1))
+    if len(social) <= count:
+        raise ValueError(f"groups: expected more than {count} people with friends, got {len(social)}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the graph need not be connected
+        groups[social] = SpectralClustering(
+            count, affinity="precomputed", assign_labels="cluster_qr", random_state=0
+        ).fit_predict(graph[social][:, social])
+    return groups
+
+
+def group_of(people: Ints, members: Ints, groups: Ints) -> Ints:
+    """Group of each person from a list of members and their groups; -1 for those not listed."""
+    order = np.argsort(members, kind="stable")
+    place = np.minimum(np.searchsorted(members[order], people), len(members) - 1)
+    found = members[order][place] == people
+    return np.where(found, groups[order][place], -1)
+
+
+def hybrid_user(
+    data: Interactions,
+    *,
+    by: Literal["user", "group"],
+    order: int = 0,
+    least_events: int = 10,
+    largest: int = 10,
+    pool: int = 25,
+    seed: int = 0,
+) -> Rounds:
+    """One user made of many.
+
+    Parameters
+    ----------
+    data : Interactions
+        Who tagged what.
+    by : {'user', 'group'}
+        Put users one after the other (those with at least `least_events` events), or the `largest` groups of users.
+        Inside each, users come in the order of their ids and their events in the order of time.
+    order : int
+        0 keeps the order of ids, which is the authors'; any other number shuffles with it as seed.
+    least_events, largest : int
+        Which users or groups take part.
+    pool : int
+        Arms a round: one that the user tagged, the others drawn from those that the user never did.
+    seed : int
+        Seed of the pools.
+    """
+    as_count("pool", pool, least=2)
+    owners = data.users if by == "user" else data.groups[data.users]
+    names, sizes = np.unique(owners[owners >= 0], return_counts=True)
+    if by == "user":
+        names = names[sizes >= as_count("least_events", least_events)]
+    else:
+        ranked = np.lexsort((names, -sizes))[: as_count("largest", largest)]
+        names = np.sort(names[ranked])
+    if not len(names):
+        raise ValueError(f"{by}: no {by} has enough events")
+    if order:
+        names = np.random.default_rng(as_count("order", order)).permutation(names)
+    place = np.full(int(owners.max()) + 1, -1)
+    place[names] = np.arange(len(names))
+    turn = np.where(owners >= 0, place[owners], -1)
+    kept = np.flatnonzero(turn >= 0)
+    kept = kept[np.lexsort((data.times[kept], data.users[kept], turn[kept]))]
+    turn = turn[kept]
+    users, positives = data.users[kept], data.items[kept]
+    rng = np.random.default_rng([as_count("seed", seed, least=0), pool])
+    negatives = _never_tagged(data, users, pool - 1, rng)
+    pools = np.concatenate([positives[:, np.newaxis], negatives], axis=1)
+    where = rng.integers(pool, size=len(pools))
+    rows = np.arange(len(pools))
+    pools[rows, 0] = pools[rows, where]
+    pools[rows, where] = positives
+    rewards = np.zeros(pools.shape)
+    rewards[rows, where] = 1.0
+    return Rounds(
+        catalogue=data.features,
+        pools=pools,
+        arms=pools,
+        means=rewards,
+        rewards=rewards,
+        shifts=np.flatnonzero(np.diff(turn)) + 1,
+        noise=TOLD_NOISE,
+        reward_range=(0.0, 1.0),
+        settings={"by": by, "order": order, "seed": seed},
+    )
+
+
+def _never_tagged(data: Interactions, users: Ints, count: int, rng: np.random.Generator) -> Ints:
+    """`count` different items for every event that its user never tagged."""
+    items = len(data.features)
+    # A pair of user and item is one number, so that looking up many pairs is one search in a sorted array.
+    tagged = np.unique(data.tagged_users * items + data.tagged_items)
+    heaviest = np.bincount(data.tagged_users).max()
+    if items - heaviest < count:
+        raise ValueError(f"pool: a user tagged {heaviest} of {items} items, too many to find {count} others")
+    drawn = rng.integers(items, size=(len(users), count))
+    wrong = np.arange(len(users))
+    while len(wrong):
+        part = drawn[wrong]
+        keys = users[wrong, np.newaxis] * items + part
+        found = tagged[np.minimum(np.searchsorted(tagged, keys), len(tagged) - 1)] == keys
+        ordered = np.sort(part, axis=1)
+        repeated = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+        wrong = wrong[found.any(axis=1) | repeated]
+        drawn[wrong] = rng.integers(items, size=(len(wrong), count))
+    return drawn

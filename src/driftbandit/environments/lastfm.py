@@ -1,0 +1,93 @@
+"""LastFM: which artists users tagged, as a hybrid user whose taste shifts from user to user.
+
+The data set is hetrec2011-lastfm-2k (Cantador, Brusilovsky and Kuflik, HetRec 2011), for non-commercial use; it is
+not part of this package. Events follow the rule that reproduces the published logs of the dLinUCB authors: tag
+assignments in file order, a row equal to the one before in user, artist and time dropped, unless its day is not the
+first of a month.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from driftbandit.core import Ints
+from driftbandit.environments.hetrec import (
+    Interactions,
+    Reduction,
+    group_of,
+    hybrid_user,
+    social_groups,
+    tag_features,
+)
+from driftbandit.environments.rounds import Rounds
+from driftbandit.environments.tables import data_folder, read_numbers
+
+ROWS = {"user_taggedartists.dat": 186_479, "user_friends.dat": 25_434}
+"""Official row counts of the files that are read."""
+
+
+@dataclass(frozen=True)
+class LastFM:
+    """The LastFM streams of the paper's Figure 4.
+
+    Attributes
+    ----------
+    by : {'user', 'group'}
+        Users one after the other, or the ten largest groups of a partition of the friend graph.
+    order : int
+        0 is the authors' order; any other number shuffles users or groups with it as seed.
+    least_events : int
+        Events that a user must have to take part.
+    reduction : {'pca', 'svd'}
+        How 25 features are made from TF-IDF weighted tags.
+    folder : str
+        Where the data is; empty looks into `$DRIFTBANDIT_DATA` and the default folder.
+    """
+
+    by: Literal["user", "group"] = "user"
+    order: int = 0
+    least_events: int = 10
+    reduction: Reduction = "svd"
+    folder: str = ""
+
+    def rounds(self, seed: int) -> Rounds:
+        """All rounds, with pools drawn from `seed`."""
+        data = load(data_folder("lastfm", self.folder or None), self.reduction)
+        return hybrid_user(data, by=self.by, order=self.order, least_events=self.least_events, seed=seed)
+
+
+@lru_cache(maxsize=2)
+def load(folder: Path, reduction: Reduction = "svd", components: int = 25) -> Interactions:
+    """Read the data set and make the features."""
+    table = read_numbers(folder / "user_taggedartists.dat", ("userID", "artistID", "tagID", "day", "month", "year"))
+    _, rows = np.unique(table["artistID"], return_inverse=True)
+    _, tags = np.unique(table["tagID"], return_inverse=True)
+    people, users = np.unique(table["userID"], return_inverse=True)
+    days = (table["year"] * 12 + table["month"]) * 31 + table["day"]
+    pair = np.stack([users, rows, days])
+    repeated = np.append(False, (pair[:, 1:] == pair[:, :-1]).all(axis=0))
+    first = np.flatnonzero(~repeated | (table["day"] != 1))
+    return Interactions(
+        features=tag_features(rows, tags, np.ones(len(rows)), components, reduction),
+        users=users[first],
+        items=rows[first],
+        times=days[first],
+        tagged_users=users,
+        tagged_items=rows,
+        groups=_groups(folder, people),
+    )
+
+
+def _groups(folder: Path, people: Ints) -> Ints:
+    """The published partition where it is there, else one of our own."""
+    published = folder / "user_clusters_200.tsv"
+    if not published.exists():
+        friends = read_numbers(folder / "user_friends.dat", ("userID", "friendID"))
+        return social_groups(people, friends["userID"], friends["friendID"])
+    table = read_numbers(published, ("userID", "cluster"))
+    return group_of(people, table["userID"], table["cluster"])

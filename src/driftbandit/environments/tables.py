@@ -1,0 +1,102 @@
+"""Reading the tab-separated tables of data sets, with errors that say which file and which line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from driftbandit.core import Ints
+
+_DEFAULT = Path("~/.local/share/driftbandit")
+
+
+def data_folder(name: str, folder: str | os.PathLike[str] | None = None) -> Path:
+    """Folder of a data set: the one given, else `$DRIFTBANDIT_DATA`/name, else a default in the user's home.
+
+    Raises
+    ------
+    FileNotFoundError
+        If it does not exist; says where it looked.
+    """
+    if folder is not None:
+        places = [Path(folder)]
+    else:
+        variable = os.environ.get("DRIFTBANDIT_DATA")
+        places = [Path(variable) / name] if variable else []
+        places.append(_DEFAULT.expanduser() / name)
+    for place in places:
+        if place.is_dir():
+            return place
+    looked = " or ".join(str(place) for place in places)
+    raise FileNotFoundError(
+        f"{name}: no data in {looked}; see `driftbandit data {name}`, or set DRIFTBANDIT_DATA to the folder above it"
+    )
+
+
+def read_numbers(path: Path, columns: tuple[str, ...], *, lenient: bool = False) -> Mapping[str, Ints]:
+    """Columns of whole numbers of a tab-separated table with a header line.
+
+    Parameters
+    ----------
+    path : Path
+        The file, UTF-8 or latin-1.
+    columns : tuple of str
+        Names that the header must contain.
+    lenient : bool
+        Allow further columns that are not numbers.
+
+    Raises
+    ------
+    ValueError
+        Names the file and, where there is one, the line that is wrong.
+    """
+    import pyarrow as pa
+    from pyarrow import csv
+
+    if path.is_dir():
+        raise ValueError(f"{path}: expected a file, got a folder")
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: no such file")
+    try:
+        table = csv.read_csv(
+            path,
+            read_options=csv.ReadOptions(encoding="latin-1"),  # every byte is a character; numbers are ASCII anyway
+            parse_options=csv.ParseOptions(delimiter="\t", quote_char=False),
+            convert_options=csv.ConvertOptions(
+                column_types=dict.fromkeys(columns, pa.int64()), include_columns=list(columns) if lenient else None
+            ),
+        )
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise ValueError(f"{path}: {_explain(path, columns, str(error))}") from error
+    if missing := [name for name in columns if name not in table.column_names]:
+        raise ValueError(f"{path}:1: expected the columns {', '.join(columns)}; {', '.join(missing)} missing")
+    for name in columns:
+        if table[name].null_count:
+            line = int(np.flatnonzero(table[name].is_null().to_numpy())[0]) + 2
+            raise ValueError(f"{path}:{line}: {name}: expected a whole number, got nothing")
+    if not table.num_rows:
+        raise ValueError(f"{path}: expected rows below the header, got none")
+    return {name: np.ascontiguousarray(table[name].to_numpy(), dtype=np.int64) for name in columns}
+
+
+def _explain(path: Path, columns: tuple[str, ...], error: str) -> str:
+    """Find the first line that is wrong, as a person would."""
+    with open(path, encoding="latin-1") as lines:
+        header = lines.readline().rstrip("\r\n").split("\t")
+        if not any(header):
+            return "expected a header line, got an empty file"
+        if missing := [name for name in columns if name not in header]:
+            return f"line 1: expected the columns {', '.join(columns)}; {', '.join(missing)} missing"
+        for number, line in enumerate(lines, 2):
+            cells = line.rstrip("\r\n").split("\t")
+            if len(cells) != len(header):
+                return f"line {number}: expected {len(header)} columns, got {len(cells)}"
+            for name in columns:
+                try:
+                    int(cells[header.index(name)])
+                except ValueError:
+                    return f"line {number}: {name}: expected a whole number, got {cells[header.index(name)]!r}"
+    return error
