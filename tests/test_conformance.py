@@ -168,6 +168,24 @@ class Stateless:
         return ()
 
 
+class Wrapper:
+    """A policy of one's own around a shipped one, without state()."""
+
+    def __init__(self):
+        self.inner = LinUCB(3)
+        self.dim = 3
+
+    def choose(self, features, arms=None):
+        return self.inner.choose(features, arms)
+
+    def learn(self, features, reward, arm=None):
+        return self.inner.learn(features, reward, arm)
+
+
+def test_a_wrapper_around_a_policy_conforms():
+    check_policy(Wrapper())
+
+
 def test_a_policy_without_state_is_checked_too():
     with pytest.raises(AssertionError, match="reward of NaN must raise ValueError"):
         check_policy(Stateless(), dim=2)

@@ -1,11 +1,14 @@
 """Input checks, flat state and the change log."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from driftbandit import UCB1, Change, DLinUCB, LinTS, Policy
+from driftbandit import UCB1, Change, DLinUCB, LinTS, LinUCB, Policy
 from driftbandit.core import (
     ChangeLog,
     as_arm,
@@ -22,7 +25,8 @@ from driftbandit.core import (
 def test_a_good_pool_is_passed_through_without_a_copy():
     pool = np.ones((3, 2))
     assert as_pool(pool, 2) is pool
-    assert as_example(pool[0], 2) is not None
+    row = pool[0]
+    assert as_example(row, 2) is row
 
 
 @pytest.mark.parametrize(
@@ -66,7 +70,7 @@ def test_the_offending_value_is_named():
     pool[1, 2] = np.nan
     assert "nan at (1, 2)" in str(not_finite(pool))
     assert "inf at 0" in str(not_finite(np.array([np.inf])))
-    assert "too large to square" in str(not_finite(np.array([1e200])))
+    assert "scale the features down" in str(not_finite(np.array([1e200])))
     assert "the model's prediction" in str(not_finite(np.array([1.0])))
 
 
@@ -140,12 +144,14 @@ def test_state_is_a_copy_of_flat_arrays():
         (lambda s: s.update(bank=s["bank"].astype(np.float32)), "got float32"),
         (lambda s: s.update(rounds=np.array(1.5)), "rounds: expected int64"),
         (lambda s: s.update(count=np.array(99)), "contradict"),
-        (lambda s: s.update(leader=np.array(-1)), "contradict"),
+        (lambda s: s.update(leader=np.array(-1)), "leader: expected a number from 0"),
         (lambda s: s.update(generator=np.full(6, -1)), "PCG64"),
         (lambda s: s["ledger"].__setitem__((0, 2), -5), "ages"),
         (lambda s: s.update({"log.facts": np.full((1, 3), 9), "log.evidence": np.zeros((1, 4))}), "out of range"),
         (lambda s: s.update({"log.facts": np.zeros((5, 3), dtype=np.int64)}), "out of range"),
-        (lambda s: s.update({"log.total": np.array(-3)}), "out of range"),
+        (lambda s: s.update({"log.total": np.array(-3)}), "log.total: expected a number from 0"),
+        (lambda s: s.update(rounds=np.array(2**63 - 1)), "rounds: expected a number from 0"),
+        (lambda s: s["bank"].__setitem__((0, 0), np.nan), "bank: expected finite values"),
     ],
 )
 def test_a_spoiled_state_is_refused_and_changes_nothing(spoil, message):
@@ -197,3 +203,31 @@ def test_the_change_log_keeps_the_latest():
 def test_policies_satisfy_the_protocol():
     assert isinstance(LinTS(2), Policy)
     assert not isinstance(object(), Policy)
+
+
+def test_a_shallow_copy_shares_nothing():
+    policy = LinUCB(2)
+    twin = copy.copy(policy)
+    twin.learn([1.0, 0.0], 1.0)
+    assert policy.rounds == 0
+    assert not np.array_equal(policy.state()["bank"], twin.state()["bank"])
+
+
+def test_what_is_derived_is_not_pickled():
+    policy = LinUCB(100)
+    assert len(pickle.dumps(policy)) < 1.2 * sum(array.nbytes for array in policy.state().values()) + 3000
+
+
+@pytest.mark.parametrize("state", [5, None, "text", [1, 2]])
+def test_what_is_no_state_is_refused(state):
+    with pytest.raises(ValueError, match="state: "):
+        LinUCB(2).restore(state)
+
+
+def test_a_table_beyond_its_limit_is_refused():
+    big, small = UCB1(), UCB1(max_arms=10)
+    for arm in range(50):
+        big.learn(None, 0.5, arm=arm)
+    with pytest.raises(ValueError, match="max_arms"):
+        small.restore(big.state())
+    assert small.rounds == 0

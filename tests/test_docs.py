@@ -43,7 +43,7 @@ def test_there_is_a_page_for_every_policy_and_artefact():
     from driftbandit.policies.registry import REGISTRY
 
     policies = {page.stem for page in (ROOT / "docs" / "policies").glob("*.md")}
-    assert policies == {entry for entry in REGISTRY if not entry.startswith(("dlinucb-", "oracle-"))}
+    assert policies >= {entry for entry in REGISTRY if not entry.startswith(("dlinucb-", "oracle-"))}
     artefacts = {page.stem for page in (ROOT / "docs" / "paper").glob("*.md")}
     assert artefacts == {artefact.value for artefact in PaperArtefact} - {"all"}
 

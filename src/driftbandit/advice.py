@@ -131,7 +131,8 @@ def advise(
     )
     bound = 2.0 * periods * base + periods * (least_window + 4.0 / (1.0 - window_delta))
     doubt = spawn_delta + math.sqrt(math.log(1.0 / window_delta) / 2.0 / window)
-    misses = next((count for count in range(window + 1) if count / window >= doubt), None)
+    likely = math.ceil(doubt * window)
+    misses = next((count for count in range(max(likely - 2, 0), likely + 2) if count / window >= doubt), window + 1)
     conditions = (
         Condition("shift", f"at least {least_shift:.3f}", shift >= least_shift),
         Condition("period", f"above {max(least_period, 0.0):.3f} and the window", period > max(least_period, window)),
@@ -156,7 +157,7 @@ def advise(
         window_delta_ceiling=window_delta_ceiling,
         bound=bound,
         worst=2.0 * horizon,
-        misses_to_spawn=misses,
-        expected_delay=math.inf if misses is None or misses > share * window else misses / share,
+        misses_to_spawn=misses if misses <= window else None,
+        expected_delay=math.inf if misses > share * window else misses / share,
         conditions=conditions,
     )

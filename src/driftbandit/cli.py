@@ -104,7 +104,8 @@ def compare(
         given = {"dim": dim, "arms": arms, "pool": pool, "noise": noise, "shift": shift}
         given |= {"share": share, "period": period, "horizon": horizon}
         settings = world(preset, **{name: value for name, value in given.items() if value is not None})
-        names = list(REGISTRY) if policies == "all" else [name.strip() for name in policies.split(",")]
+        given_names = [name.strip().lower() for name in policies.split(",") if name.strip()]
+        names = list(REGISTRY) if given_names == ["all"] else given_names
         traces = play(
             names,
             {preset: settings},
@@ -129,10 +130,13 @@ def compare(
             name="compare",
             title=title,
             text=[
-                "Accumulated pseudo-regret, mean ± standard deviation over seeds; every policy played the same rounds. "
-                "The oracles are told the true shifts."
+                "Regret is the expected reward lost by not playing the best arm shown, summed over rounds: lower is "
+                "better. Mean ± standard deviation over seeds; every policy played the same rounds.",
+                "dLinUCB has the settings behind the paper's Table 1; (printed) is its Algorithm 1 to the letter, "
+                "(released) its authors' code. The oracles are told the true shifts. `driftbandit policies` explains "
+                "the others.",
             ],
-            tables=[regret_table(rows, "All policies, best first", printed(settings), timing=True)],
+            tables=[regret_table(rows, "Best first", printed(settings), timing=True)],
             figures={"compare": regret_figure(traces, title)},
             data={"world": facts, "seeds": list(range(seed, seed + seeds)), "rows": [row.as_dict() for row in rows]},
         )

@@ -5,6 +5,7 @@ Needs numpy only, so that ``import driftbandit`` stays light.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -22,12 +23,17 @@ ChangeKind = Literal["spawned", "retired", "restarted"]
 TIE = 1e-12
 """Scores that differ by at most this much tie, and the lowest index wins."""
 
+_SUSPICIOUS = 1e3
+"""Above this an absolute value may be what a model refused."""
+
 LARGEST = 1e100
 """Rewards beyond this are refused: their squares, times anything sensible, must still be numbers."""
 
 _FLOAT64 = np.dtype(np.float64)
 _INT64 = np.dtype(np.int64)
 _WORD = (1 << 64) - 1
+_LARGEST_COUNT = 1 << 62
+_LARGEST_DIM = 50_000  # a model of so many features takes 10 GB
 
 
 @runtime_checkable
@@ -80,6 +86,8 @@ class Stateful:
 
     _parts: ClassVar[tuple[str, ...]] = ()
     _growing: ClassVar[frozenset[str]] = frozenset()
+    _derived: ClassVar[frozenset[str]] = frozenset()
+    """Attributes that `_after_restore` makes anew and that need not be pickled."""
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Copy everything learned so far into flat float64 and int64 arrays, by name."""
@@ -106,7 +114,10 @@ class Stateful:
             If an array is missing, unknown, of another shape or type, or inconsistent; nothing is changed then.
         """
         before = self.state()
-        given = {name: np.asarray(array) for name, array in state.items()}
+        try:
+            given = {name: np.asarray(state[name]) for name in state.keys()}  # noqa: SIM118 (an open .npz file has no items)
+        except (AttributeError, ValueError) as error:
+            raise ValueError(f"state: expected a mapping of names to arrays ({error})") from error
         if missing := sorted(before.keys() - given.keys()):
             raise ValueError(f"state: missing {', '.join(missing)}")
         if unknown := sorted(given.keys() - before.keys()):
@@ -134,16 +145,24 @@ class Stateful:
                 setattr(self, name, np.array(array, order="C"))
             else:
                 _check_array(key, array, _INT64 if isinstance(part, int) else _FLOAT64, (), False)
+                if not 0 <= array.item() <= _LARGEST_COUNT:
+                    raise ValueError(f"state: {key}: expected a number from 0 to {_LARGEST_COUNT}, got {array.item()}")
                 setattr(self, name, array.item())
         self._after_restore()
 
     def _after_restore(self) -> None:
         """Rebuild what is derived from the arrays; raise ValueError if they contradict each other."""
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in self._derived}
+
     def __setstate__(self, attributes: dict[str, Any]) -> None:
         # Pickle and deepcopy come through here: views into arrays must point into the copies.
         self.__dict__.update(attributes)
         self._after_restore()
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)  # two policies that share arrays would learn from each other's rewards
 
 
 def _check_array(name: str, array: NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...], grows: bool) -> None:
@@ -153,6 +172,8 @@ def _check_array(name: str, array: NDArray[Any], dtype: np.dtype[Any], shape: tu
         raise ValueError(
             f"state: {name}: expected {dtype} of shape {expected}, got {array.dtype} of shape {array.shape}"
         )
+    if dtype == _FLOAT64 and not np.isfinite(array).all():
+        raise ValueError(f"state: {name}: expected finite values")
 
 
 def _generator_words(generator: Generator) -> Ints:
@@ -287,8 +308,11 @@ def not_finite(features: Floats) -> ValueError:
         place = where[0] if features.ndim == 1 else where
         return ValueError(f"features: expected finite values, got {features[where]} at {place}")
     largest = float(np.abs(features).max())
-    if largest > LARGEST:
-        return ValueError(f"features: too large to square, got an absolute value of {largest:g}")
+    if largest > _SUSPICIOUS:
+        return ValueError(
+            f"features: an absolute value of {largest:g} is too large beside the ridge (|x|^2 above 1e14 times it); "
+            "scale the features down"
+        )
     return ValueError("features: the model's prediction or width for them is not finite")
 
 
@@ -296,7 +320,7 @@ def as_reward(reward: float, low: float = -LARGEST, high: float = LARGEST) -> fl
     """Return the reward as a float inside [low, high], or raise ValueError."""
     if type(reward) is not float:
         try:
-            reward = float(reward)
+            reward = math.nan if isinstance(reward, str | bytes) else float(reward)
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"reward: expected a number, got {reward!r}") from error
     if low <= reward <= high:
@@ -311,15 +335,21 @@ def as_arms(arms: ArrayLike | None, features: ArrayLike | None = None) -> Ints:
     """Turn this round's arm ids into a contiguous (K,) int64 array, or say what is wrong."""
     if arms is None:
         raise ValueError("arms: a context-free policy needs the ids of this round's pool, got None")
-    array = np.asarray(arms)
+    try:
+        array = np.asarray(arms)
+        rows = None if features is None else np.asarray(features).shape[:1]
+    except ValueError as error:  # a ragged list
+        raise ValueError(
+            "arms, features: expected one id and one row of features an arm, got unequal lengths"
+        ) from error
     if array.ndim != 1:
         raise ValueError(f"arms: expected shape (K,), got {array.shape}")
     if not len(array):
         raise ValueError("arms: expected at least one id, got an empty pool")
     if array.dtype.kind not in "iu" or (array.dtype == np.uint64 and array.max() > _WORD >> 1):
         raise ValueError(f"arms: expected whole numbers that fit int64, got dtype {array.dtype}")
-    if features is not None and np.shape(features)[:1] != array.shape:
-        raise ValueError(f"features: expected one row for each of {len(array)} arms, got shape {np.shape(features)}")
+    if rows is not None and rows != array.shape:
+        raise ValueError(f"features: expected one row for each of {len(array)} arms, got {rows[0] if rows else 0}")
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
@@ -334,7 +364,9 @@ def as_arm(arm: int | None) -> int:
 
 def as_dim(dim: int) -> int:
     """Return the feature dimension, or raise ValueError."""
-    return as_count("dim", dim)
+    if as_count("dim", dim) > _LARGEST_DIM:
+        raise ValueError(f"dim: expected at most {_LARGEST_DIM:,} features, got {dim}")
+    return int(dim)
 
 
 def as_count(name: str, value: int, least: int = 1) -> int:
@@ -345,14 +377,16 @@ def as_count(name: str, value: int, least: int = 1) -> int:
 
 
 def as_number(
-    name: str, value: float, low: float = -math.inf, high: float = math.inf, *, open_low: bool = False
+    name: str, value: float, low: float = -LARGEST, high: float = LARGEST, *, open_low: bool = False
 ) -> float:
     """Return `value` as a float in [low, high] (or (low, high]), or raise ValueError."""
-    ends = f"{'(' if open_low else '['}{low:g}, {high:g}]"
+    ends = f"a number in {'(' if open_low else '['}{low:g}, {high:g}]"
+    if high == LARGEST:
+        ends = f"a finite number {'above' if open_low else 'of at least'} {low:g}"
     try:
         number = math.nan if isinstance(value, str | bytes) else float(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{name}: expected a number in {ends}, got {value!r}") from error
+        raise ValueError(f"{name}: expected {ends}, got {value!r}") from error
     if not math.isfinite(number) or not low <= number <= high or (open_low and number == low):
-        raise ValueError(f"{name}: expected a number in {ends}, got {value!r}")
+        raise ValueError(f"{name}: expected {ends}, got {value!r}")
     return number

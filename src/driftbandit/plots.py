@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,6 +38,8 @@ def regret_figure(traces: Sequence[Trace], title: str) -> Figure:
     """
     from matplotlib.figure import Figure
 
+    if not traces:
+        raise ValueError("traces: expected at least one run, got none")
     rows = best_first(summarise(traces))
     styles = _styles([row.policy for row in rows])
     median = float(np.median([row.regret for row in rows]))
@@ -131,7 +134,7 @@ def _draw_bars(axes: Axes, rows: Sequence[Row], styles: dict[str, dict[str, Any]
     axes.barh(
         places,
         [row.regret for row in rows],
-        xerr=[row.regret_std for row in rows],
+        xerr=[np.nan_to_num(row.regret_std) for row in rows],
         color=[styles[row.policy]["color"] for row in rows],
         height=0.6,
         error_kw={"linewidth": 1.0},
@@ -147,7 +150,7 @@ def _draw_bars(axes: Axes, rows: Sequence[Row], styles: dict[str, dict[str, Any]
         label = f"{row.regret:,.0f}" if row.regret >= 100 else f"{row.regret:,.1f}"
         axes.annotate(
             label,
-            (row.regret + row.regret_std, place),
+            (row.regret + np.nan_to_num(row.regret_std), place),
             xytext=(4, 0),
             textcoords="offset points",
             va="center",
@@ -155,6 +158,64 @@ def _draw_bars(axes: Axes, rows: Sequence[Row], styles: dict[str, dict[str, Any]
         )
     axes.set_title(f"final regret, {number_of('seed', rows[0].seeds)}", fontsize=10)
     axes.spines[["top", "right"]].set_visible(False)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel of `reward_figure`: its title, its runs, and whether to mark shifts and detected changes."""
+
+    title: str
+    traces: Sequence[Trace]
+    show_changes: bool = False
+
+
+def reward_figure(panels: Sequence[Panel], chance: float) -> Figure:
+    """Accumulated reward over time, divided by what random picks would earn.
+
+    Parameters
+    ----------
+    panels : sequence of Panel
+        Curves are means over seeds. Marked shifts are black lines, detected changes of the first seed ticks at the
+        bottom.
+    chance : float
+        Expected reward of a random pick.
+    """
+    from matplotlib.figure import Figure
+
+    columns = min(len(panels), 2)
+    lines = -(-len(panels) // 2)
+    figure = Figure(figsize=(6.2 * columns, 4.2 * lines), layout="constrained")
+    for number, panel in enumerate(panels):
+        axes = figure.add_subplot(lines, columns, number + 1)
+        policies = list(dict.fromkeys(trace.policy for trace in panel.traces))
+        styles = _styles(policies)
+        horizon = len(panel.traces[0])
+        rounds = np.arange(1, horizon + 1)
+        drawn = np.unique(np.linspace(horizon // 100, horizon - 1, 1000).astype(int))
+        for policy in policies:
+            runs = np.array([np.cumsum(trace.rewards) for trace in panel.traces if trace.policy == policy])
+            curve = runs.mean(axis=0) / (chance * rounds)
+            axes.plot(rounds[drawn], curve[drawn], label=_name(policy), linewidth=1.7, **styles[policy])
+        if panel.show_changes:
+            _mark_changes(axes, panel.traces, styles)
+        axes.set_title(panel.title, fontsize=11)
+        axes.set_xlabel("round")
+        axes.set_ylabel("normalised reward")
+        axes.set_xlim(0, horizon)
+        axes.grid(axis="y", alpha=0.25)
+        axes.legend(fontsize=9)
+    return figure
+
+
+def _mark_changes(axes: Axes, traces: Sequence[Trace], styles: dict[str, dict[str, Any]]) -> None:
+    for shift in traces[0].shifts:
+        axes.axvline(shift, color="black", linewidth=0.8, alpha=0.6)
+    first: dict[str, Trace] = {}
+    for trace in traces:
+        first.setdefault(trace.policy, trace)
+    for policy, trace in first.items():
+        for alarm in alarm_rounds(trace.changes):
+            axes.axvline(alarm, ymax=0.08, color=styles[policy]["color"], linewidth=1.6)
 
 
 def share_figure(rows: Sequence[Row], shares: Sequence[float], paper: dict[float, float]) -> Figure:
@@ -176,7 +237,7 @@ def share_figure(rows: Sequence[Row], shares: Sequence[float], paper: dict[float
     left.errorbar(
         shares,
         [row.regret for row in rows],
-        yerr=[row.regret_std for row in rows],
+        yerr=[np.nan_to_num(row.regret_std) for row in rows],
         marker="o",
         capsize=3,
         color=_COLOURS[0],

@@ -36,7 +36,7 @@ def by_hand():
         shifts=np.array([2]),
         noise=0.1,
         reward_range=(-10.0, 10.0),
-        settings={"seed": 17},
+        seed=17,
     )
 
 

@@ -99,7 +99,7 @@ def brute_force(row, features, explore):
     st.integers(1, 60),
     st.integers(0, 200),
     st.floats(0.0, 5.0),
-    st.sampled_from([1e-6, 1.0, 1e6]),
+    st.sampled_from([1e-6, 1.0, 1e5]),
     st.integers(0, 10**6),
 )
 def test_skipping_hopeless_arms_never_changes_the_choice(dim, arms, trained, explore, scale, seed):
@@ -160,7 +160,7 @@ def test_what_is_not_finite_is_reported_and_changes_nothing(dim, arms, value):
     features = np.ones((arms, dim))
     features[-1, -1] = value
     assert ridge.optimistic_arm(FIXED, row[np.newaxis], 0, features) == -1
-    assert not ridge.usable(features)
+    assert not ridge.usable(features, 0.1)
     assert not ridge.update(FIXED, row, features[-1], 1.0)
     np.testing.assert_array_equal(row, before)
 
@@ -191,3 +191,13 @@ def test_a_sample_per_arm_uses_that_arms_own_noise():
     assert ridge.sampled_arm(row[np.newaxis], 0, features, np.array([0.5, 0.2, 0.6]), 1.0) == 2
     assert ridge.sampled_arm(row[np.newaxis], 0, features, np.array([0.5, 0.4, 0.6]), 1.0) == 1
     assert ridge.sampled_arm(row[np.newaxis], 0, features, np.array([0.5, -9.0, 0.4]), 1.0) == 0
+
+
+@pytest.mark.parametrize("gap", [0.0, 1e-9, 2.4745762711864404e-05, 1e-4])
+def test_the_eigenvalue_bound_holds_where_all_eigenvalues_are_nearly_alike(gap):
+    """There the variance of the eigenvalues is a difference of nearly equal numbers."""
+    for dim in (2, 5, 25):
+        row = fresh(dim)
+        ridge.update(FIXED, row, np.append(np.zeros(dim - 1), gap), 0.0)
+        largest = np.linalg.eigvalsh(whole(row, dim)[1])[-1]
+        assert ridge._largest_eigenvalue_bound(row, dim) >= largest

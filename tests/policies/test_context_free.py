@@ -90,7 +90,7 @@ def test_wmducb1_fires_at_the_first_check_after_the_second_window_fills():
         if changes:
             break
     assert changes[0].round == 63  # the first multiple of 7 from 60 on
-    assert changes[0].evidence["arm"] == 5
+    assert changes[0].member == 5
     assert changes[0].evidence["gap"] == pytest.approx(27 / 30)
     assert len(policy._table) == 0
 
@@ -137,10 +137,7 @@ def test_gamma_restart_halves_the_evidence_and_keeps_the_means():
     assert after[1, kernel.COUNT] == before[1, kernel.COUNT] / 2
     assert after[1, kernel.MEAN] == before[1, kernel.MEAN]
     assert after[0, kernel.COUNT] == (before[0, kernel.COUNT] + 1) / 2
-    assert policy._table.plays == round(after[:, kernel.COUNT].sum())
-    # With log t nearly unchanged, UCB1 widths grow by sqrt(2).
-    widths = [kernel.ucb1(0.0, count, 1.0) for count in (before[1, kernel.COUNT], after[1, kernel.COUNT])]
-    assert widths[1] / widths[0] == pytest.approx(np.sqrt(2))
+    assert policy._table.plays == after[:, kernel.COUNT].sum()
 
 
 def test_gamma_zero_is_a_full_restart_and_one_is_refused():

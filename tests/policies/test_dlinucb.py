@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from driftbandit import DLinUCB, simulate, synthetic
+from driftbandit import DLinUCB, RidgeModel, simulate, synthetic
 from driftbandit.core import TIE
 from driftbandit.evaluation.detection import Detection, alarm_rounds
+from driftbandit.kernels import windows
 
 
 class AlgorithmOne:
@@ -254,3 +255,48 @@ def test_presets_take_overrides_and_unknown_ones_are_refused():
 def test_epsilon_is_positive_and_as_computed():
     assert DLinUCB(10, 0.05)._rules[0] == pytest.approx(0.12879147, abs=5e-9)
     assert DLinUCB.preset("released", 10, 0.05)._rules[0] == pytest.approx(0.12879147 * 0.05, abs=5e-9)
+
+
+def doubted(misses, **settings):
+    """A policy whose members have missed this often in full windows of 200, just before its review."""
+    policy = DLinUCB(1, 0.1, **settings)
+    policy.rounds = 200
+    for _ in misses[1:]:
+        policy._add_member()
+    for entry, count in zip(policy._ledger, misses, strict=False):
+        for bit in [0] * (200 - count) + [1] * count:
+            windows.record(entry, bit)
+        entry[windows.UPDATES] = 200 - count
+    return policy
+
+
+def test_the_evidence_of_a_spawn_is_that_of_the_calmest_old_member():
+    spawned, retired = doubted([40, 16])._review()
+    assert (spawned.kind, spawned.member) == ("spawned", 2)
+    assert spawned.evidence["miss_rate"] == 16 / 200
+    assert (retired.kind, retired.member, retired.evidence["miss_rate"]) == ("retired", 0, 40 / 200)
+
+
+def test_the_member_that_makes_room_is_the_one_with_the_highest_miss_rate():
+    policy = doubted([16, 17, 16], max_members=3)
+    spawned, retired = policy._review()
+    assert (spawned.kind, retired.kind, retired.member) == ("spawned", "retired", 1)
+    assert [member.id for member in policy.members] == [0, 2, 3]
+    # It was not lost: what it crossed is the bound of doubt.
+    assert retired.evidence["bound"] == pytest.approx(0.002 + 0.07587136)
+
+
+def test_predictions_of_a_subclass_are_used():
+    class Stubborn(RidgeModel):
+        def predict(self, row, x):
+            return 1e6, 0.0
+
+    policy = DLinUCB(2, 0.1, model=Stubborn)
+    policy.learn([1.0, 0.0], 0.5)
+    assert policy.members[0].miss_rate == 1.0
+
+
+def test_a_state_beyond_the_limits_is_refused():
+    wide = doubted([0, 0, 0])
+    with pytest.raises(ValueError, match="max_members"):
+        DLinUCB(1, 0.1, max_members=2).restore(wide.state())

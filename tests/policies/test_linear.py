@@ -98,6 +98,18 @@ def test_adts_needs_two_windows_and_five_distances_before_it_can_fire():
     assert policy._since == 0
 
 
+def test_adts_compares_the_older_half_of_its_memory_with_the_newer(monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        "driftbandit.policies.adts._distance", lambda older, newer, _: seen.append((older, newer)) or 0.0
+    )
+    policy = AdTS(1, window=3, check_every=1, least_checks=100, most_checks=100)
+    for t in range(8):
+        policy.learn([1.0], float(t))
+    assert [older[:, 1].tolist() for older, _ in seen] == [[0.0, 1.0, 2.0], [1.0, 2.0, 3.0], [2.0, 3.0, 4.0]]
+    assert [newer[:, 1].tolist() for _, newer in seen] == [[3.0, 4.0, 5.0], [4.0, 5.0, 6.0], [5.0, 6.0, 7.0]]
+
+
 def test_adts_memory_is_bounded():
     rng = np.random.default_rng(4)
     policy = AdTS(2, window=5, check_every=1, most_checks=20, level=1.0, resamples=2)

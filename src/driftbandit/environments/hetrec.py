@@ -63,9 +63,9 @@ def tag_features(items: Ints, tags: Ints, weights: Floats, components: int, redu
 
     Examples
     --------
-    >>> rows = tag_features(np.array([0, 1, 1, 2]), np.array([0, 0, 1, 1]), np.ones(4), 2, "svd")
+    >>> rows = tag_features(np.array([0, 1, 1, 2]), np.array([0, 0, 1, 1]), np.ones(4), 1, "svd")
     >>> rows.shape
-    (3, 2)
+    (3, 1)
     """
     try:
         from scipy.sparse import coo_matrix
@@ -190,7 +190,7 @@ def hybrid_user(
         shifts=np.flatnonzero(np.diff(turn)) + 1,
         noise=TOLD_NOISE,
         reward_range=(0.0, 1.0),
-        settings={"by": by, "order": order, "seed": seed},
+        seed=seed,
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -43,8 +42,8 @@ class Rounds:
         Standard deviation of a reward, as a policy may be told it.
     reward_range : (float, float)
         Bounds of (almost) all rewards, as a context-free policy may be told them.
-    settings : dict
-        What the environment was made from.
+    seed : int
+        Seed that the rounds were drawn with.
     """
 
     catalogue: Floats
@@ -55,7 +54,7 @@ class Rounds:
     shifts: Ints
     noise: float
     reward_range: tuple[float, float]
-    settings: Mapping[str, object] = field(default_factory=dict)
+    seed: int = 0
 
     def __len__(self) -> int:
         return len(self.pools)

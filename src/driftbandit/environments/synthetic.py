@@ -6,7 +6,7 @@ change gets a new one, so that old results stay reproducible.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -203,7 +203,7 @@ def synthetic(preset: str | World = "table1", seed: int = 0, **overrides: Any) -
         shifts=shifts,
         noise=settings.noise if settings.reward == "gaussian" else 0.5,
         reward_range=reward_range,
-        settings={**asdict(settings), "seed": seed},
+        seed=seed,
     )
 
 

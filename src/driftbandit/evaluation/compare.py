@@ -16,12 +16,13 @@ import uuid
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypedDict
 
-from driftbandit.core import as_count
+from driftbandit.core import Policy, as_count
 from driftbandit.environments.rounds import Environment
 from driftbandit.evaluation.simulate import simulate
 from driftbandit.evaluation.trace import Trace
@@ -40,6 +41,15 @@ class Job:
     entrants: dict[str, Builder | None]
     folder: str
     """Where traces go; empty if they are only returned."""
+
+
+class CompareOptions(TypedDict, total=False):
+    """Keywords of `compare` that what is built on it passes through."""
+
+    out: str | os.PathLike[str] | None
+    processes: int | None
+    progress: bool
+    fresh: bool
 
 
 def compare(
@@ -86,9 +96,18 @@ def compare(
     [('linucb', 200), ('random', 200)]
     """
     entrants = _entrants(policies)
+    if not isinstance(settings, Mapping):
+        raise ValueError(f"settings: expected a mapping of names to environments, got {type(settings).__name__}")
+    for name, environment in settings.items():
+        if not hasattr(environment, "rounds") or not is_dataclass(environment):
+            raise ValueError(f"settings: {name!r}: expected a World or another environment, got {environment!r}")
+    if not isinstance(seeds, Iterable):
+        raise ValueError(f"seeds: expected a sequence of whole numbers, got {seeds!r}")
     if not entrants or not settings or not len(seeds):
         raise ValueError("compare: expected at least one policy, one setting and one seed")
     seeds = [as_count("seeds", seed, least=0) for seed in seeds]
+    if len(set(seeds)) < len(seeds):
+        raise ValueError("seeds: expected every seed once")
     if processes is not None:
         as_count("processes", processes)
     folder = "" if out is None else str(out)
@@ -115,10 +134,15 @@ def compare(
 
 def _entrants(policies: Iterable[str] | Mapping[str, Builder]) -> dict[str, Builder | None]:
     """Builders by name; None stands for the registry's, which need not travel between processes."""
+    if isinstance(policies, str) or not isinstance(policies, Iterable):
+        raise ValueError(f"policies: expected names or a mapping of names to builders, got {policies!r}")
     if isinstance(policies, Mapping):
+        for name, build in policies.items():
+            if not callable(build):
+                raise ValueError(f"policies: {name!r}: expected something that builds a policy, got {build!r}")
         return dict(policies)
     names = list(policies)
-    if unknown := [name for name in names if name not in REGISTRY]:
+    if unknown := [str(name) for name in names if name not in REGISTRY]:
         known = ", ".join(REGISTRY)
         raise ValueError(f"policies: unknown {', '.join(unknown)}; expected some of {known}")
     return dict.fromkeys(names)
@@ -168,7 +192,8 @@ def _builder_fingerprint(build: Builder | None) -> str:
     except (pickle.PicklingError, AttributeError, TypeError):
         return uuid.uuid4().hex  # a lambda, say: what it captured cannot be known, so its traces are never reused
     try:
-        source = Path(inspect.getfile(getattr(build, "func", build))).read_bytes()
+        code = getattr(build, "func", build)  # of a partial function
+        source = Path(inspect.getfile(code if inspect.isroutine(code) else type(code))).read_bytes()
     except (TypeError, OSError):  # not a plain function, or typed into a console
         source = b""
     return hashlib.sha256(identity + b"\0" + source).hexdigest()
@@ -198,6 +223,8 @@ def _run(job: Job) -> list[Trace]:
             seed=zlib.crc32(f"{name}/{job.seed}".encode()),
         )
         policy = (build or REGISTRY[name].build)(brief)
+        if not isinstance(policy, Policy):
+            raise ValueError(f"policies: the builder of {name!r} made {policy!r}, which is no policy")
         key = run_key(job.world, job.seed, name, build)
         trace = replace(simulate(policy, rounds, name=name), setting=job.setting, key=key)
         if job.folder:

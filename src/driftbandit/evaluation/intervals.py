@@ -1,7 +1,7 @@
 """Confidence intervals for rewards that come in time order: resample blocks, not rounds.
 
-Rounds that follow each other share a user, a pool or a regime, so a bootstrap over single rounds is too sure of itself. Whole blocks of
-consecutive rounds are drawn with replacement instead (Kuensch, Annals of Statistics 1989).
+Rounds that follow each other share a user, a pool or a regime, so a bootstrap over single rounds is too sure of
+itself. Whole blocks of consecutive rounds are drawn with replacement instead (Kuensch, Annals of Statistics 1989).
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class Row:
             "setting": self.setting,
             "seeds": self.seeds,
             "regret": self.regret,
-            "regret_std": self.regret_std,
+            "regret_std": _number(self.regret_std),
             "reward": self.reward,
             "microseconds": self.microseconds,
             "median_delay": _number(detection.median_delay) if detection else None,
@@ -84,7 +84,7 @@ def _row(traces: Sequence[Trace]) -> Row:
         setting=traces[0].setting,
         seeds=len(traces),
         regret=float(totals.mean()),
-        regret_std=float(totals.std(ddof=1)) if len(totals) > 1 else 0.0,
+        regret_std=float(totals.std(ddof=1)) if len(totals) > 1 else math.nan,
         reward=float(np.mean([trace.rewards.sum() for trace in traces])),
         microseconds=float(np.median([trace.seconds / len(trace) for trace in traces]) * 1e6),
         detection=detection,
@@ -122,9 +122,9 @@ def number_of(thing: str, count: int) -> str:
 
 
 def mean_and_std(mean: float, std: float) -> str:
-    """'61.2 ± 4.3', with fewer decimals where the numbers are large."""
+    """'61.2 ± 4.3', with fewer decimals where the numbers are large; '61.2' if there is no deviation to speak of."""
     digits = 1 if abs(mean) < 100 else 0
-    return f"{mean:,.{digits}f} ± {std:,.{digits}f}"
+    return f"{mean:,.{digits}f}" + (f" ± {std:,.{digits}f}" if not math.isnan(std) else "")
 
 
 def regret_table(
@@ -173,7 +173,7 @@ def regret_table(
         "false",
         *(("µs",) if timing else ()),
     )
-    note = (
+    note = ("paper, diff.: the paper's regret, and ours against it; " if paper is not None else "") + (
         "delay: rounds from a shift to its detection, median (90 %); missed: shifts not detected; "
         "false: false alarms per 1,000 rounds" + ("; µs: per round, the simulator's share included." if timing else ".")
     )

@@ -47,7 +47,7 @@ def simulate(policy: Policy, rounds: Rounds, *, name: str = "") -> Trace:
     return Trace(
         policy=name or type(policy).__name__,
         setting="",
-        seed=int(str(rounds.settings.get("seed", 0))),
+        seed=rounds.seed,
         choices=choices,
         rewards=np.take_along_axis(rewards, choices[:, None], axis=1)[:, 0],
         regret=rounds.regret_of(choices),

@@ -59,6 +59,7 @@ class Trace:
         from pyarrow import parquet
 
         facts = {
+            "rounds": len(self),
             "policy": self.policy,
             "setting": self.setting,
             "seed": self.seed,
@@ -101,6 +102,8 @@ class Trace:
             with open(path, "rb") as file:
                 table = parquet.read_table(file, page_checksum_verification=True)
             facts = json.loads((table.schema.metadata or {})[_META])
+            if table.num_rows != facts["rounds"]:
+                raise ValueError(f"{table.num_rows} of {facts['rounds']} rounds")
             return cls(
                 policy=facts["policy"],
                 setting=facts["setting"],

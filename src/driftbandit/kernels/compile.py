@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
@@ -18,12 +20,26 @@ F = TypeVar("F", bound=Callable[..., Any])
 _FASTMATH = {"reassoc", "contract", "nsz"}
 
 
+def _sources() -> str:
+    """Short hash of all source that ends up in machine code."""
+    package = Path(__file__).parents[1]
+    files = sorted([*(package / "kernels").glob("*.py"), *(package / "models").glob("*.py")])
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:8]
+
+
+_SOURCES = _sources()
+
+
 def jit(function: F) -> F:
     """Compile `function` at its first call and keep the machine code in Numba's cache.
+
+    Numba finds cached code by the function's name and file, and would not notice an edit of a kernel that it calls
+    in another file; a hash of all kernels' source in the name makes it.
 
     Numba writes the cache beside the source, or into the user's cache directory where the install is read-only. Where
     neither can be written the kernel is compiled anew in every process.
     """
+    function.__qualname__ += f"-{_SOURCES}"
     try:
         return _compile(function, cache=True)
     except RuntimeError:  # Numba found no place for its cache

@@ -21,6 +21,10 @@ _BLAS_WORK = 4096
 
 # Relative slack that keeps a bound computed in floating point a bound.
 _ROUNDING = 1e-9
+_EPSILON = float(np.finfo(np.float64).eps)
+
+# Beyond |x|^2 = this times the ridge, an update cancels more digits of A^-1 than a float has, and the matrix is ruined.
+LARGEST_SQUARE = 1e14
 
 
 def row_size(dim: int) -> int:
@@ -50,19 +54,22 @@ def radius(settings: Floats, n: float, dim: int) -> float:
 
 @jit
 def predict(settings: Floats, row: Floats, x: Floats) -> tuple[float, float]:
-    """Predicted reward and confidence width of one arm."""
+    """Predicted reward and confidence width of one arm; NaN where features are not finite or too large."""
     d = len(x)
-    mean = 0.0
+    mean, size = 0.0, 0.0
     for i in range(d):
         mean += row[1 + i] * x[i]
+        size += x[i] * x[i]
+    if not size <= LARGEST_SQUARE * settings[0]:
+        return math.nan, math.nan
     return mean, radius(settings, row[0], d) * math.sqrt(_square(row, x))
 
 
 @jit
 def update(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
-    """Absorb one reward: rank-one update of A^-1, and of theta along A^-1 x; False, and no update, where not finite."""
+    """Absorb one reward: rank-one update of A^-1, and of theta along A^-1 x; False, and no update, where not usable."""
     d = len(x)
-    z, mean, square = project(row, x)
+    z, mean, square = project(settings, row, x)
     if not finite(mean) or not finite(square):
         return False
     step = (reward - mean) / (1.0 + square)
@@ -76,8 +83,8 @@ def update(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
 
 
 @jit
-def project(row: Floats, x: Floats) -> tuple[Floats, float, float]:
-    """A^-1 x, theta'x and x' A^-1 x."""
+def project(settings: Floats, row: Floats, x: Floats) -> tuple[Floats, float, float]:
+    """A^-1 x, theta'x and x' A^-1 x; the last is NaN where features are not finite or too large."""
     d = len(x)
     z = np.empty(d)
     at = 1 + d
@@ -89,10 +96,13 @@ def project(row: Floats, x: Floats) -> tuple[Floats, float, float]:
             z[j] += line[j] * x[i]
         z[i] = total  # rows below add their share
         at += i + 1
-    mean, square = 0.0, 0.0
+    mean, square, size = 0.0, 0.0, 0.0
     for i in range(d):
         mean += row[1 + i] * x[i]
         square += z[i] * x[i]
+        size += x[i] * x[i]
+    if not size <= LARGEST_SQUARE * settings[0]:
+        square = math.nan
     return z, mean, square
 
 
@@ -109,7 +119,7 @@ def subtract_outer(row: Floats, w: Floats) -> None:
 
 @jit
 def optimistic_arm(settings: Floats, bank: Floats, member: int, features: Floats) -> int:
-    """Index of the arm with the highest mean + radius * sqrt(x' A^-1 x), ties to the lowest; -1 where not finite.
+    """Index of the arm with the highest mean + radius * sqrt(x' A^-1 x), ties to the lowest; -1 where not usable.
 
     With `top` a bound on the largest eigenvalue of A^-1, mean + radius * |x| * sqrt(top) bounds an arm's score from
     above at the cost of two dot products. Only arms whose bound reaches the best score need the full quadratic form,
@@ -118,6 +128,7 @@ def optimistic_arm(settings: Floats, bank: Floats, member: int, features: Floats
     count, d = features.shape
     row = bank[member]
     explore = radius(settings, row[0], d)
+    largest = LARGEST_SQUARE * settings[0]
     reach = explore * math.sqrt(_largest_eigenvalue_bound(row, d))
     means = np.empty(count)
     scores = np.empty(count)
@@ -129,7 +140,7 @@ def optimistic_arm(settings: Floats, bank: Floats, member: int, features: Floats
             square += features[k, i] * features[k, i]
         means[k] = mean
         scores[k] = mean + reach * math.sqrt(square)
-        if not finite(scores[k]) or not finite(square):
+        if not finite(scores[k]) or not square <= largest:
             return -1
         if scores[k] > scores[first]:
             first = k
@@ -171,7 +182,8 @@ def _largest_eigenvalue_bound(row: Floats, d: int) -> float:
     for i in range(1 + d, len(row)):
         norm += row[i] * row[i]
     mean = trace / d
-    spread = max((2.0 * norm - diagonal) / d - mean * mean, 0.0)
+    # The difference of two nearly equal numbers, where all eigenvalues are alike, is lost in rounding.
+    spread = max((2.0 * norm - diagonal) / d - mean * mean, 0.0) + 4.0 * d * _EPSILON * mean * mean
     return (mean + math.sqrt((d - 1) * spread)) * (1.0 + _ROUNDING)
 
 
@@ -218,7 +230,10 @@ def sampled_theta_arm(bank: Floats, member: int, features: Floats, noise: Floats
             total = row[at + j]
             for k in range(j):
                 total -= factor[i, k] * factor[j, k]
-            factor[i, j] = math.sqrt(max(total, 0.0)) if i == j else total / factor[j, j]
+            if i == j:
+                factor[i, j] = math.sqrt(max(total, 0.0))
+            elif factor[j, j] > 0.0:
+                factor[i, j] = total / factor[j, j]
         at += i + 1
     for i in range(d):
         for j in range(i + 1):
@@ -232,13 +247,13 @@ def sampled_theta_arm(bank: Floats, member: int, features: Floats, noise: Floats
 
 
 @jit
-def usable(features: Floats) -> bool:
-    """Whether all features, and the squares of their lengths, are finite."""
+def usable(features: Floats, ridge: float) -> bool:
+    """Whether all features are finite and not too large."""
     for k in range(features.shape[0]):
         square = 0.0
         for i in range(features.shape[1]):
             square += features[k, i] * features[k, i]
-        if not finite(square):
+        if not square <= LARGEST_SQUARE * ridge:
             return False
     return True
 

@@ -60,7 +60,7 @@ class RewardModel:
         *,
         noise: float = 1.0,
         ridge: float = 0.1,
-        explore: float | None = None,
+        explore: object = None,
         delta: float = 0.01,
     ) -> None:
         self.dim = dim
@@ -68,6 +68,11 @@ class RewardModel:
         self.ridge = ridge
         self.explore = explore
         self.delta = delta
+
+    def _keeps(self, kind: type[RewardModel]) -> bool:
+        """Whether predictions and updates are those of `kind`, so that its compiled `judge` may be used."""
+        mine = type(self)
+        return mine.predict is kind.predict and mine.update is kind.update
 
     def reset(self, row: Floats) -> None:
         """Forget everything, in place."""
@@ -83,7 +88,7 @@ class RewardModel:
 
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
         """Index of the arm that row `member` would play, here the highest prediction + width; -1 if not finite."""
-        if not usable(features):
+        if not usable(features, self.ridge):
             return -1
         row = bank[member]
         scores = np.array([sum(self.predict(row, x)) for x in features], dtype=np.float64)
@@ -91,7 +96,7 @@ class RewardModel:
 
     def judge(self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
         """Show one reward to the first `count` members of `bank`; see `kernels.windows.judge_round`."""
-        if not usable(x[np.newaxis]):
+        if not usable(x[np.newaxis], self.ridge):
             return NOT_FINITE
         kind = type(self)
         judge = fill_in(judge_round, "judge_round_python", predict=kind.predict, update=kind.update)

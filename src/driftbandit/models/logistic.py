@@ -68,6 +68,8 @@ class LogisticModel(RewardModel):
         return kernel.optimistic_arm(self._settings, bank, member, features)
 
     def judge(self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
+        if not self._keeps(LogisticModel):
+            return super().judge(bank, ledger, rules, count, x, reward)
         return _judge(self._settings, bank, ledger, rules, count, x, reward)
 
 
@@ -91,7 +93,7 @@ def _predict(settings: Floats, row: Floats, x: Floats) -> tuple[float, float]:
 @jit
 def _update(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
     d = len(x)
-    z, score, square = kernel.project(row, x)
+    z, score, square = kernel.project(settings, row, x)
     if not finite(score) or not finite(square):
         return False
     step = 0.0  # solves step = reward - logistic(score + square * step), which is monotone

@@ -7,7 +7,7 @@ Everything lives in one flat row per member and is updated in O(d^2). Abbasi-Yad
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Self
 
 import numpy as np
@@ -40,6 +40,10 @@ class Radius:
     constant: float = 0.0
     offset: float = 0.0
 
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            as_number(f"radius.{field.name}", getattr(self, field.name), 0.0)
+
     @classmethod
     def fixed(cls, value: float) -> Self:
         """The same multiplier at all times."""
@@ -48,16 +52,19 @@ class Radius:
     @classmethod
     def paper(cls, dim: int, *, noise: float, ridge: float, delta: float) -> Self:
         """As printed in the dLinUCB paper, with the noise squared."""
+        noise, ridge, delta = _checked(noise, ridge, delta)
         return cls(noise**2, 1.0 / (ridge * delta), 0.0, math.sqrt(ridge))
 
     @classmethod
     def released(cls, dim: int, *, noise: float, ridge: float, delta: float) -> Self:
         """As in the code that the paper's authors released."""
+        noise, ridge, delta = _checked(noise, ridge, delta)
         return cls(noise, 1.0 / ridge, dim * math.log(1.0 / delta), math.sqrt(ridge))
 
     @classmethod
     def abbasi_yadkori(cls, dim: int, *, noise: float, ridge: float, delta: float) -> Self:
         """Theorem 2 of Abbasi-Yadkori et al. in its trace form, for |theta| <= 1 and |x| <= 1."""
+        noise, ridge, delta = _checked(noise, ridge, delta)
         return cls(noise, 1.0 / (dim * ridge), 2.0 * math.log(1.0 / delta), math.sqrt(ridge))
 
     def at(self, n: int, dim: int) -> float:
@@ -67,6 +74,14 @@ class Radius:
     def settings(self, ridge: float) -> Floats:
         """The numbers that the kernels want."""
         return np.array([ridge, self.scale, self.growth, self.constant, self.offset])
+
+
+def _checked(noise: float, ridge: float, delta: float) -> tuple[float, float, float]:
+    return (
+        as_number("noise", noise, 0.0),
+        as_number("ridge", ridge, 0.0, open_low=True),
+        as_number("delta", delta, 0.0, 1.0, open_low=True),
+    )
 
 
 class RidgeModel(RewardModel):
@@ -99,7 +114,7 @@ class RidgeModel(RewardModel):
     ) -> None:
         test = radius or Radius.paper(dim, noise=noise, ridge=ridge, delta=delta)
         act = explore if isinstance(explore, Radius) else test if explore is None else Radius.fixed(explore)
-        super().__init__(dim, noise=noise, ridge=ridge, delta=delta)
+        super().__init__(dim, noise=noise, ridge=ridge, explore=explore, delta=delta)
         self.size = kernel.row_size(dim)
         self._test = test.settings(ridge)
         self._act = act.settings(ridge)
@@ -117,6 +132,8 @@ class RidgeModel(RewardModel):
         return kernel.optimistic_arm(self._act, bank, member, features)
 
     def judge(self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
+        if not self._keeps(RidgeModel):
+            return super().judge(bank, ledger, rules, count, x, reward)
         return _judge(self._test, bank, ledger, rules, count, x, reward)
 
 

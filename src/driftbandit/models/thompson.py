@@ -44,7 +44,7 @@ class ThompsonModel(RidgeModel):
         self._per_arm = per_arm
 
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
-        if not kernel.usable(features):  # before anything is drawn
+        if not kernel.usable(features, self.ridge):  # before anything is drawn
             return -1
         if self._per_arm:
             noise = generator.standard_normal(len(features))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
+from typing import Unpack
 
-from driftbandit.evaluation.compare import compare
+from driftbandit.evaluation.compare import CompareOptions, compare
 from driftbandit.evaluation.results import number_of, regret_table, summarise
 from driftbandit.paper.table1 import COLUMNS, printed
 from driftbandit.plots import regret_figure
@@ -20,20 +20,14 @@ POLICIES = ("dlinucb", "adts", "linucb", "oracle")
 def run(
     *,
     seeds: Sequence[int],
-    out: str | os.PathLike[str] | None = None,
-    processes: int | None = None,
-    progress: bool = False,
-    fresh: bool = False,
+    **options: Unpack[CompareOptions],
 ) -> Artefact:
     """Play the figure's policies and draw their regret."""
     traces = compare(
         POLICIES,
         {COLUMN.name: COLUMN.world},
         seeds,
-        out=out,
-        processes=processes,
-        progress=progress,
-        fresh=fresh,
+        **options,
     )
     rows = summarise(traces)
     table = regret_table(rows, "Regret after 5,000 rounds", printed(COLUMN.world))

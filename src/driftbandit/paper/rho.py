@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Unpack
 
-from driftbandit.evaluation.compare import compare
+from driftbandit.evaluation.compare import CompareOptions, compare
 from driftbandit.evaluation.results import Table, difference, mean_and_std, number_of, summarise
 from driftbandit.paper.table1 import COLUMNS
 from driftbandit.plots import share_figure
@@ -21,15 +21,12 @@ PAPER = {0.1: (57.59, 3.44), 1.0: (54.07, 3.95)}
 def run(
     *,
     seeds: Sequence[int],
-    out: str | os.PathLike[str] | None = None,
-    processes: int | None = None,
-    progress: bool = False,
-    fresh: bool = False,
+    **options: Unpack[CompareOptions],
 ) -> Artefact:
     """Play dLinUCB at every share of changed arms."""
     base = COLUMNS[2].world
     settings = {f"rho {share:g}": replace(base, share=share) for share in SHARES}
-    traces = compare(["dlinucb"], settings, seeds, out=out, processes=processes, progress=progress, fresh=fresh)
+    traces = compare(["dlinucb"], settings, seeds, **options)
     rows = summarise(traces)
     cells = []
     for share, row in zip(SHARES, rows, strict=True):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 from driftbandit.environments import World, world
-from driftbandit.evaluation.compare import compare
+from driftbandit.evaluation.compare import CompareOptions, compare
 from driftbandit.evaluation.results import (
     Row,
     Table,
@@ -105,20 +104,14 @@ def printed(world_settings: World) -> dict[str, tuple[float, float]] | None:
 def run(
     *,
     seeds: Sequence[int],
-    out: str | os.PathLike[str] | None = None,
-    processes: int | None = None,
-    progress: bool = False,
-    fresh: bool = False,
+    **options: Unpack[CompareOptions],
 ) -> Artefact:
     """Play all policies in all six columns and set the results beside the paper's."""
     traces = compare(
         REGISTRY.keys(),
         {column.name: column.world for column in COLUMNS},
         seeds,
-        out=out,
-        processes=processes,
-        progress=progress,
-        fresh=fresh,
+        **options,
     )
     rows = {(row.policy, row.setting): row for row in summarise(traces)}
     others = [name for name in REGISTRY if name not in PAPER]

@@ -7,14 +7,12 @@ import warnings
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from driftbandit.core import (
     LARGEST,
     Floats,
     Ints,
     Stateful,
-    as_arms,
     as_count,
     as_number,
     as_reward,
@@ -36,6 +34,7 @@ class ArmTable(Stateful):
 
     _parts = ("plays", "_size", "_ids", "stats")
     _growing = frozenset({"_ids", "stats"})
+    _derived = frozenset({"_slots"})
 
     def __init__(self, max_arms: int, extra_columns: int = 0) -> None:
         self.max_arms = as_count("max_arms", max_arms, least=2)
@@ -48,7 +47,10 @@ class ArmTable(Stateful):
 
     def clear(self) -> None:
         """Forget all arms."""
-        self._size = self.plays = 0
+        self._size = 0
+        self.plays = 0.0  # may be a fraction where evidence is discounted
+        self._ids[:] = 0
+        self.stats[:] = 0.0
         self._index()
 
     def row(self, arm: int) -> Floats:
@@ -75,7 +77,7 @@ class ArmTable(Stateful):
         """Add a reward, already on the scale [0, 1], and return the arm's statistics."""
         entry = self.row(arm)
         kernel.add_reward(entry, reward, now)
-        self.plays += 1
+        self.plays += 1.0
         return entry
 
     def best_mean(self) -> float:
@@ -128,8 +130,10 @@ class ArmTable(Stateful):
             raise ValueError("state: ids: an arm comes twice")
 
     def _after_restore(self) -> None:
-        if not 0 <= self._size <= len(self._ids) == len(self.stats) or not len(self._ids):
+        if not self._size <= len(self._ids) == len(self.stats) or not len(self._ids):
             raise ValueError("state: size, ids and stats contradict each other")
+        if self._size > self.max_arms:
+            raise ValueError(f"state: size: {self._size} arms are more than max_arms, {self.max_arms}")
         self._index()
 
 
@@ -144,6 +148,8 @@ class ArmPolicy(PolicyBase):
 
     def __init__(self, reward_range: tuple[float, float], seed: int) -> None:
         super().__init__()
+        if not isinstance(reward_range, tuple | list) or len(reward_range) != 2:
+            raise ValueError(f"reward_range: expected the lowest and the highest reward, got {reward_range!r}")
         low, high = reward_range
         self._low = as_number("reward_range", low, -LARGEST, LARGEST)
         self._high = as_number("reward_range", high, self._low, LARGEST, open_low=True)
@@ -165,7 +171,3 @@ class ArmPolicy(PolicyBase):
             )
         self.clipped += 1
         return min(max(scaled, 0.0), 1.0)
-
-    @staticmethod
-    def _pool(features: ArrayLike | None, arms: ArrayLike | None) -> Ints:
-        return as_arms(arms, features)

@@ -36,6 +36,10 @@ class PolicyBase(Stateful):
         self.rounds = 0
         self._log = ChangeLog(self.evidence)
 
+    def __repr__(self) -> str:
+        width = "" if self.dim is None else f"dim={self.dim}, "
+        return f"<{type(self).__name__} {width}rounds={self.rounds}, changes={self._log.total}>"
+
     @property
     def changes(self) -> tuple[Change, ...]:
         """The latest 1,000 changes, oldest first."""
@@ -47,20 +51,20 @@ class PolicyBase(Stateful):
         return changes
 
 
-class ModelPolicy(PolicyBase):
-    """A policy that is one reward model and nothing else."""
+class MemberPolicy(PolicyBase):
+    """A policy that lets one row of a bank of reward models choose; subclasses fill the bank and add `learn`."""
 
     dim: int
-    _parts: ClassVar[tuple[str, ...]] = (*PolicyBase._parts, "_bank", "_generator")
+    _parts: ClassVar[tuple[str, ...]] = (*PolicyBase._parts, "_bank", "_leader", "_generator")
 
-    def __init__(self, dim: int, model: RewardModel, seed: int = 0) -> None:
+    def __init__(self, dim: int, model: RewardModel, seed: int) -> None:
         super().__init__()
         self.dim = as_dim(dim)
         self._model = model
-        self._bank = np.zeros((1, model.size))
-        self._row = self._bank[0]
-        self._generator = new_generator(seed)
         self._low, self._high = model.reward_range
+        self._bank = np.zeros((1, model.size))
+        self._leader = 0
+        self._generator = new_generator(seed)
         model.reset(self._bank[0])
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
@@ -74,10 +78,20 @@ class ModelPolicy(PolicyBase):
             Accepted so that every policy can be called alike.
         """
         pool = as_pool(features, self.dim)
-        best = self._model.choose(self._bank, 0, pool, self._generator)
+        best = self._model.choose(self._bank, self._leader, pool, self._generator)
         if best < 0:
             raise not_finite(pool)
         return best
+
+
+class ModelPolicy(MemberPolicy):
+    """A policy that is one reward model and nothing else."""
+
+    _derived = frozenset({"_row"})
+
+    def __init__(self, dim: int, model: RewardModel, seed: int = 0) -> None:
+        super().__init__(dim, model, seed)
+        self._row = self._bank[0]
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of an arm with these features, shape (dim,); returns the changes it revealed."""
@@ -89,4 +103,6 @@ class ModelPolicy(PolicyBase):
         return ()
 
     def _after_restore(self) -> None:
+        if self._leader:
+            raise ValueError(f"state: leader: expected 0, got {self._leader}")
         self._row = self._bank[0]

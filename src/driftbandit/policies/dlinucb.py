@@ -25,18 +25,14 @@ from driftbandit.core import (
     as_dim,
     as_example,
     as_number,
-    as_pool,
     as_reward,
-    new_generator,
     not_finite,
 )
 from driftbandit.kernels import windows
 from driftbandit.models import MODELS, Radius, RewardModel, RidgeModel
-from driftbandit.policies.base import PolicyBase
+from driftbandit.policies.base import MemberPolicy
 
 Rule = Literal["paper", "released"]
-
-_FIRST_CAPACITY = 1  # most policies, one a user say, never meet a shift
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +67,7 @@ class Member:
     retire_bound: float
 
 
-class DLinUCB(PolicyBase):
+class DLinUCB(MemberPolicy):
     """Dynamic linear bandit: the paper's policy.
 
     With the defaults it follows Algorithm 1 as printed, except that epsilon is positive (the printed sign narrows the
@@ -137,8 +133,7 @@ class DLinUCB(PolicyBase):
     """Settings of the named presets, over the defaults: the paper as printed (with epsilon positive), the setting that
     reproduces its Table 1, and the authors' released code."""
 
-    dim: int
-    _parts = (*PolicyBase._parts, "_bank", "_ledger", "_count", "_leader", "_spawned", "_generator")
+    _parts = (*MemberPolicy._parts, "_ledger", "_count", "_spawned")
     _growing = frozenset({"_bank", "_ledger"})
 
     def __init__(
@@ -158,8 +153,7 @@ class DLinUCB(PolicyBase):
         counting: Rule = "paper",
         seed: int = 0,
     ) -> None:
-        super().__init__()
-        self.dim = as_dim(dim)
+        dim = as_dim(dim)
         self.noise = as_number("noise", noise, 0.0)
         self.ridge = as_number("ridge", ridge, 0.0, open_low=True)
         self.explore = None if explore is None else as_number("explore", explore, 0.0)
@@ -171,8 +165,7 @@ class DLinUCB(PolicyBase):
         for name, value in (("radius", radius), ("counting", counting)):
             if value not in ("paper", "released"):
                 raise ValueError(f"{name}: expected 'paper' or 'released', got {value!r}")
-        self._model = self._build_model(model, radius)
-        self._low, self._high = self._model.reward_range
+        super().__init__(dim, self._build_model(dim, model, radius), seed)
         # Two-sided bound on Gaussian noise: sqrt(2) * sigma * erfinv(1 - delta).
         spread = NormalDist().inv_cdf(1.0 - self.delta / 2.0)
         released = float(counting == "released")
@@ -188,14 +181,12 @@ class DLinUCB(PolicyBase):
                 released,
             ]
         )
-        self._bank = np.zeros((_FIRST_CAPACITY, self._model.size))
-        self._ledger = np.zeros((_FIRST_CAPACITY, windows.RING + self.window), dtype=np.int64)
-        self._generator = new_generator(seed)
-        self._count = self._leader = self._spawned = 0
+        self._ledger = np.zeros((1, windows.RING + self.window), dtype=np.int64)
+        self._count = self._spawned = 0
         self._warned = False
         self._add_member()
 
-    def _build_model(self, model: str | Callable[..., RewardModel], radius: Rule) -> RewardModel:
+    def _build_model(self, dim: int, model: str | Callable[..., RewardModel], radius: Rule) -> RewardModel:
         settings: dict[str, Any] = {
             "noise": self.noise,
             "ridge": self.ridge,
@@ -206,10 +197,12 @@ class DLinUCB(PolicyBase):
             if model not in MODELS:
                 raise ValueError(f"model: expected one of {', '.join(MODELS)}, got {model!r}")
             model = MODELS[model]
+        if not callable(model):
+            raise ValueError(f"model: expected a name or something that builds a model, got {model!r}")
         if isinstance(model, type) and issubclass(model, RidgeModel):
             rule = Radius.released if radius == "released" else Radius.paper
-            settings["radius"] = rule(self.dim, noise=self.noise, ridge=self.ridge, delta=self.delta)
-        return model(self.dim, **settings)
+            settings["radius"] = rule(dim, noise=self.noise, ridge=self.ridge, delta=self.delta)
+        return model(dim, **settings)
 
     @classmethod
     def preset(cls, name: str, dim: int, noise: float, **overrides: Any) -> Self:
@@ -227,22 +220,6 @@ class DLinUCB(PolicyBase):
     def leader(self) -> int:
         """Id of the member that chooses the next arm."""
         return int(self._ledger[self._leader, windows.ID])
-
-    def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
-        """Index of the arm to play, picked by the leading member (lines 4 to 6).
-
-        Parameters
-        ----------
-        features : array of shape (K, dim)
-            The candidates' features.
-        arms : ignored
-            Accepted so that every policy can be called alike.
-        """
-        pool = as_pool(features, self.dim)
-        best = self._model.choose(self._bank, self._leader, pool, self._generator)
-        if best < 0:
-            raise not_finite(pool)
-        return best
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Show the reward of an arm with these features, shape (dim,), to every member; returns the changes."""
@@ -269,8 +246,6 @@ class DLinUCB(PolicyBase):
         if spawn and self._count - len(retired) == self.max_members:
             retired.append(max(range(self._count), key=lambda m: self._describe(entries[m]).miss_rate))
         changes = [self._change("retired", self._describe(entries[m])) for m in retired]
-        if any(change.evidence["updates"] == 0.0 for change in changes):
-            self._warn_of_scale()
         keep = [m for m in range(self._count) if m not in retired]
         self._bank[: len(keep)] = self._bank[keep]
         self._ledger[: len(keep)] = self._ledger[keep]
@@ -279,7 +254,10 @@ class DLinUCB(PolicyBase):
             changes.insert(0, self._change("spawned", calmest, member=self._spawned))
             self._add_member()
         self._leader = windows.leader(self._ledger, self._rules, self._count)
-        return self._report(*changes)
+        self._report(*changes)
+        if any(change.kind == "retired" and change.evidence["updates"] == 0.0 for change in changes):
+            self._warn_of_scale()
+        return tuple(changes)
 
     def _warn_of_scale(self) -> None:
         if not self._warned:
@@ -318,7 +296,8 @@ class DLinUCB(PolicyBase):
     def _change(self, kind: ChangeKind, why: Member, member: int | None = None) -> Change:
         evidence = {
             "miss_rate": why.miss_rate,
-            "bound": why.spawn_bound if kind == "spawned" else why.retire_bound,
+            # A member that only made room was not lost: what it crossed is the bound of doubt.
+            "bound": why.retire_bound if kind == "retired" and why.miss_rate >= why.retire_bound else why.spawn_bound,
             "age": float(why.age),
             "updates": float(why.updates),
         }
@@ -326,8 +305,10 @@ class DLinUCB(PolicyBase):
 
     def _after_restore(self) -> None:
         rows = len(self._ledger)
-        if not 0 < self._count <= rows == len(self._bank) or not 0 <= self._leader < self._count:
+        if not self._leader < self._count <= rows == len(self._bank):
             raise ValueError("state: count, leader, bank and ledger contradict each other")
+        if self._count > self.max_members:
+            raise ValueError(f"state: count: {self._count} members are more than max_members, {self.max_members}")
         if (self._ledger[:, windows.AGE] < 0).any():
             raise ValueError("state: ledger: ages must not be negative")
 

@@ -10,7 +10,7 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from driftbandit.core import Change, as_arm, as_number
+from driftbandit.core import Change, as_arm, as_arms, as_number
 from driftbandit.detection.page_hinkley import PageHinkley
 from driftbandit.kernels import arms as kernel
 from driftbandit.policies.arms import ArmPolicy, ArmTable
@@ -66,7 +66,7 @@ class GammaRestart(ArmPolicy):
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play; `arms` are the ids of this round's pool."""
-        return self._table.pick(self._pool(features, arms), "ucb_tuned", self._generator)
+        return self._table.pick(as_arms(arms, features), "ucb_tuned", self._generator)
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of `arm`; if it leads, test for a drop."""
@@ -87,4 +87,4 @@ class GammaRestart(ArmPolicy):
     def _shrink(self) -> None:
         stats = self._table.stats
         stats[:, [kernel.COUNT, kernel.SQUARES]] *= self.gamma
-        self._table.plays = round(float(stats[: len(self._table), kernel.COUNT].sum()))
+        self._table.plays = float(stats[: len(self._table), kernel.COUNT].sum())

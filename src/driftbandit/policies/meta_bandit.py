@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from driftbandit.core import Change, as_arm, as_count
+from driftbandit.core import Change, as_arm, as_arms, as_count
 from driftbandit.detection.page_hinkley import PageHinkley
 from driftbandit.policies.arms import ArmPolicy, ArmTable, Index
 
@@ -79,7 +79,7 @@ class MetaBandit(ArmPolicy):
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play; `arms` are the ids of this round's pool."""
-        pool = self._pool(features, arms)
+        pool = as_arms(arms, features)
         return self._table(self._player()).pick(pool, self.base, self._generator)
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
@@ -88,7 +88,7 @@ class MetaBandit(ArmPolicy):
         scaled = self._scaled(reward)
         player = self._player()
         table = self._table(player)
-        leads = table.mean_of(arm) >= table.best_mean()
+        leads = not self._left and table.mean_of(arm) >= table.best_mean()
         table.add(arm, scaled, self.rounds)
         self.rounds += 1
         if self._left:
@@ -109,6 +109,10 @@ class MetaBandit(ArmPolicy):
 
     def _table(self, player: int) -> ArmTable:
         return self._fresh if player == _FRESH else self._old
+
+    def _after_restore(self) -> None:
+        if self._left > self.trial:
+            raise ValueError(f"state: left: {self._left} rounds are more than a trial, {self.trial}")
 
     def _begin_trial(self) -> tuple[Change, ...]:
         self._left = self.trial

@@ -55,7 +55,58 @@ class Entry:
     build: Builder
 
 
-def _paper_oracle(brief: Brief) -> OracleLinUCB:
+# Functions rather than lambdas, because these travel between processes.
+
+
+def _dlinucb(brief: Brief) -> Policy:
+    return DLinUCB.preset("table1", brief.dim, brief.noise, seed=brief.seed)
+
+
+def _dlinucb_paper(brief: Brief) -> Policy:
+    return DLinUCB.preset("paper", brief.dim, brief.noise, seed=brief.seed)
+
+
+def _dlinucb_released(brief: Brief) -> Policy:
+    return DLinUCB.preset("released", brief.dim, brief.noise, seed=brief.seed)
+
+
+def _adts(brief: Brief) -> Policy:
+    return AdTS(brief.dim, seed=brief.seed)
+
+
+def _linucb(brief: Brief) -> Policy:
+    return LinUCB(brief.dim)
+
+
+def _lints(brief: Brief) -> Policy:
+    return LinTS(brief.dim, seed=brief.seed)
+
+
+def _meta_bandit(brief: Brief) -> Policy:
+    return MetaBandit(reward_range=brief.reward_range, seed=brief.seed)
+
+
+def _gamma_restart(brief: Brief) -> Policy:
+    return GammaRestart(reward_range=brief.reward_range, seed=brief.seed)
+
+
+def _wmducb1(brief: Brief) -> Policy:
+    return WMDUCB1(reward_range=brief.reward_range, seed=brief.seed)
+
+
+def _ucb1(brief: Brief) -> Policy:
+    return UCB1(reward_range=brief.reward_range, seed=brief.seed)
+
+
+def _random(brief: Brief) -> Policy:
+    return RandomChoice(seed=brief.seed)
+
+
+def _oracle(brief: Brief) -> Policy:
+    return OracleLinUCB(brief.dim, shifts=brief.shifts)
+
+
+def _oracle_paper(brief: Brief) -> Policy:
     radius = Radius.paper(brief.dim, noise=brief.noise, ridge=0.1, delta=0.01)
     return OracleLinUCB(brief.dim, shifts=brief.shifts, explore=radius)
 
@@ -65,79 +116,79 @@ REGISTRY: dict[str, Entry] = {
         "dLinUCB",
         "members with a miss-rate test; the settings behind the paper's Table 1",
         "noise",
-        lambda brief: DLinUCB.preset("table1", brief.dim, brief.noise, seed=brief.seed),
+        _dlinucb,
     ),
     "dlinucb-paper": Entry(
         "dLinUCB (printed)",
         "Algorithm 1 line by line, with epsilon positive",
         "noise",
-        lambda brief: DLinUCB.preset("paper", brief.dim, brief.noise, seed=brief.seed),
+        _dlinucb_paper,
     ),
     "dlinucb-released": Entry(
         "dLinUCB (released)",
         "the radius and epsilon of the authors' released code",
         "noise",
-        lambda brief: DLinUCB.preset("released", brief.dim, brief.noise, seed=brief.seed),
+        _dlinucb_released,
     ),
     "adts": Entry(
         "adTS",
         "Thompson sampling that restarts when two windows drift apart",
         "nothing",
-        lambda brief: AdTS(brief.dim, seed=brief.seed),
+        _adts,
     ),
     "linucb": Entry(
         "LinUCB",
         "ridge regression plus optimism; assumes that nothing changes",
         "nothing",
-        lambda brief: LinUCB(brief.dim),
+        _linucb,
     ),
     "lints": Entry(
         "LinTS",
         "linear Thompson sampling; assumes that nothing changes",
         "nothing",
-        lambda brief: LinTS(brief.dim, seed=brief.seed),
+        _lints,
     ),
     "meta-bandit": Entry(
         "Meta-Bandit",
         "context-free; on an alarm an old and a fresh bandit compete",
         "reward range",
-        lambda brief: MetaBandit(reward_range=brief.reward_range, seed=brief.seed),
+        _meta_bandit,
     ),
     "gamma-restart": Entry(
         "gamma-Restart",
         "context-free; an alarm shrinks all evidence",
         "reward range",
-        lambda brief: GammaRestart(reward_range=brief.reward_range, seed=brief.seed),
+        _gamma_restart,
     ),
     "wmducb1": Entry(
         "WMDUCB1",
         "context-free UCB1 that restarts when an arm's windowed mean shifts",
         "reward range",
-        lambda brief: WMDUCB1(reward_range=brief.reward_range, seed=brief.seed),
+        _wmducb1,
     ),
     "ucb1": Entry(
         "UCB1",
         "context-free optimism; assumes that nothing changes",
         "reward range",
-        lambda brief: UCB1(reward_range=brief.reward_range, seed=brief.seed),
+        _ucb1,
     ),
     "random": Entry(
         "Random",
         "a uniformly random arm",
         "nothing",
-        lambda brief: RandomChoice(seed=brief.seed),
+        _random,
     ),
     "oracle": Entry(
         "OracleLinUCB",
         "LinUCB that is told the true shifts and restarts there",
         "the true shifts",
-        lambda brief: OracleLinUCB(brief.dim, shifts=brief.shifts),
+        _oracle,
     ),
     "oracle-paper": Entry(
         "Oracle (alpha_t)",
         "the same, exploring by the paper's shrinking alpha_t",
         "the true shifts, noise",
-        _paper_oracle,
+        _oracle_paper,
     ),
 }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from numpy.typing import ArrayLike
 
-from driftbandit.core import Change, as_arm, as_number
+from driftbandit.core import Change, as_arm, as_arms, as_number
 from driftbandit.policies.arms import ArmPolicy, ArmTable
 
 
@@ -56,7 +56,7 @@ class UCB1(ArmPolicy):
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play; `arms` are the ids of this round's pool."""
-        pool = self._pool(features, arms)
+        pool = as_arms(arms, features)
         return self._table.pick(pool, "ucb1", self._generator, self.prior_mean, self.prior_count)
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:

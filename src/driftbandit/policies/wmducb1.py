@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from driftbandit.core import Change, Floats, Stateful, as_arm, as_count, as_number
+from driftbandit.core import Change, Floats, Stateful, as_arm, as_arms, as_count, as_number
 from driftbandit.kernels import arms as kernel
 from driftbandit.policies.arms import ArmPolicy, ArmTable
 
@@ -31,8 +31,9 @@ class WMDUCB1(ArmPolicy):
     delta : float
         Error probability of one test; the threshold is ``sqrt(ln(2 / delta) / window)`` on the scale [0, 1].
     stream : {'arm', 'pooled'}
-        Test every arm on its own plays, or all rewards as one stream. The second can fire where arms are too many to
-        be played often, but also sees the policy's own learning as a shift.
+        Test every arm on its own plays (`Change.member` is then the arm's id), or all rewards as one stream. The
+        second can fire where arms are too many to be played often, but also sees the policy's own learning as a
+        shift.
     reward_range, max_arms, seed :
         As in `UCB1`; an arm costs 16 * window bytes here, hence the lower default of `max_arms`.
 
@@ -45,7 +46,7 @@ class WMDUCB1(ArmPolicy):
     ('restarted', 40, 1.0)
     """
 
-    evidence = ("gap", "threshold", "arm")
+    evidence = ("gap", "threshold")
     _parts = (*ArmPolicy._parts, "_table", "_pooled")
 
     def __init__(
@@ -73,7 +74,7 @@ class WMDUCB1(ArmPolicy):
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play; `arms` are the ids of this round's pool."""
-        return self._table.pick(self._pool(features, arms), "ucb1", self._generator)
+        return self._table.pick(as_arms(arms, features), "ucb1", self._generator)
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of `arm` and test its stream for a shift."""
@@ -94,8 +95,9 @@ class WMDUCB1(ArmPolicy):
             return ()
         self._table.clear()
         self._pooled.count = 0
-        evidence = {"gap": gap, "threshold": self.threshold, "arm": float(arm)}
-        return self._report(Change(self.rounds, "restarted", 0, evidence))
+        evidence = {"gap": gap, "threshold": self.threshold}
+        member = arm if self.stream == "arm" else 0
+        return self._report(Change(self.rounds, "restarted", member, evidence))
 
 
 class _Ring(Stateful):

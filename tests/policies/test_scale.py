@@ -1,0 +1,40 @@
+"""Features far beyond the scale of the ridge, such as a raw timestamp, are refused before they ruin a model."""
+
+import numpy as np
+import pytest
+
+from driftbandit import AdTS, DLinUCB, LinTS, LinUCB, OracleLinUCB
+
+BUILDERS = {
+    "LinUCB": lambda: LinUCB(2),
+    "LinTS": lambda: LinTS(2),
+    "AdTS": lambda: AdTS(2),
+    "OracleLinUCB": lambda: OracleLinUCB(2),
+    "DLinUCB": lambda: DLinUCB(2, 0.5),
+    "DLinUCB, logistic": lambda: DLinUCB(2, 0.5, model="logistic"),
+    "DLinUCB, thompson": lambda: DLinUCB(2, 0.5, model="thompson"),
+}
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+@pytest.mark.parametrize("size", [1e8, 1.7e9, 1e50, 1e140])
+def test_a_raw_timestamp_is_refused_and_nothing_changes(name, size):
+    policy = BUILDERS[name]()
+    policy.learn([0.5, 0.5], 0.5)
+    before = policy.state()
+    with pytest.raises(ValueError, match="scale the features down"):
+        policy.learn([size, 0.3], 0.5)
+    with pytest.raises(ValueError, match="scale the features down"):
+        policy.choose([[0.1, 0.2], [size, 0.3]])
+    assert all(np.array_equal(before[key], array) for key, array in policy.state().items())
+
+
+@pytest.mark.parametrize("name", BUILDERS)
+def test_the_largest_features_that_are_taken_do_no_harm(name):
+    """|x|^2 just below 1e14 times the ridge, in one direction and then in nearly the same one, many times."""
+    rng = np.random.default_rng(0)
+    policy = BUILDERS[name]()
+    for _ in range(2000):
+        policy.learn([2e6 + rng.random(), rng.random()], 0.5)
+        assert policy.choose(rng.random((3, 2))) in {0, 1, 2}
+    assert all(np.isfinite(array).all() for array in policy.state().values())
