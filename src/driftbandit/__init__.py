@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from driftbandit.evaluation import Trace, compare, simulate, summarise
     from driftbandit.models import LogisticModel, Radius, RewardModel, RidgeModel, ThompsonModel
     from driftbandit.policies.adts import AdTS
+    from driftbandit.policies.club import CLUB
     from driftbandit.policies.dlinucb import DLinUCB, Member
     from driftbandit.policies.gamma_restart import GammaRestart
     from driftbandit.policies.lints import LinTS
     from driftbandit.policies.linucb import LinUCB
     from driftbandit.policies.meta_bandit import MetaBandit
     from driftbandit.policies.oracle import OracleLinUCB
+    from driftbandit.policies.per_arm import PerArm
+    from driftbandit.policies.per_scope import PerScope
     from driftbandit.policies.random_choice import RandomChoice
     from driftbandit.policies.ucb1 import UCB1
     from driftbandit.policies.wmducb1 import WMDUCB1
@@ -29,6 +32,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AdTS": "policies.adts",
+    "CLUB": "policies.club",
     "DLinUCB": "policies.dlinucb",
     "GammaRestart": "policies.gamma_restart",
     "LinTS": "policies.lints",
@@ -37,6 +41,8 @@ _HOMES = {
     "Member": "policies.dlinucb",
     "MetaBandit": "policies.meta_bandit",
     "OracleLinUCB": "policies.oracle",
+    "PerArm": "policies.per_arm",
+    "PerScope": "policies.per_scope",
     "Radius": "models",
     "RandomChoice": "policies.random_choice",
     "RewardModel": "models",
@@ -55,6 +61,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "CLUB",
     "UCB1",
     "WMDUCB1",
     "AdTS",
@@ -67,6 +74,8 @@ __all__ = [
     "Member",
     "MetaBandit",
     "OracleLinUCB",
+    "PerArm",
+    "PerScope",
     "Policy",
     "Radius",
     "RandomChoice",

@@ -88,11 +88,14 @@ class RewardModel:
 
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
         """Index of the arm that row `member` would play, here the highest prediction + width; -1 if not finite."""
-        if not usable(features, self.ridge):
-            return -1
-        row = bank[member]
-        scores = np.array([sum(self.predict(row, x)) for x in features], dtype=np.float64)
+        scores = np.array([self.score(bank[member], x) for x in features], dtype=np.float64)
         return first_best(scores)
+
+    def score(self, row: Floats, x: Floats) -> float:
+        """How promising an arm is, the higher the better; NaN if its features are not usable."""
+        if not usable(x[np.newaxis], self.ridge):
+            return float("nan")
+        return float(sum(self.predict(row, x)))
 
     def judge(self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
         """Show one reward to the first `count` members of `bank`; see `kernels.windows.judge_round`."""

@@ -63,6 +63,9 @@ class LogisticModel(RewardModel):
     def update(self, row: Floats, x: Floats, reward: float) -> bool:
         return _update(self._settings, row, x, reward)
 
+    def score(self, row: Floats, x: Floats) -> float:
+        return sum(kernel.predict(self._settings, row, x))
+
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
         # The link is increasing, so the arm with the highest upper bound on x'theta has the highest click bound.
         return kernel.optimistic_arm(self._settings, bank, member, features)

@@ -128,6 +128,9 @@ class RidgeModel(RewardModel):
     def update(self, row: Floats, x: Floats, reward: float) -> bool:
         return kernel.update(self._test, row, x, reward)
 
+    def score(self, row: Floats, x: Floats) -> float:
+        return sum(kernel.predict(self._act, row, x))
+
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
         return kernel.optimistic_arm(self._act, bank, member, features)
 

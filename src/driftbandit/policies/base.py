@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from driftbandit.core import (
     Change,
     ChangeLog,
+    Floats,
     Stateful,
     as_dim,
     as_example,
@@ -67,6 +68,17 @@ class MemberPolicy(PolicyBase):
         self._generator = new_generator(seed)
         model.reset(self._bank[0])
 
+    @property
+    def model(self) -> RewardModel:
+        """The reward model, which holds settings only."""
+        return self._model
+
+    @property
+    def leading_row(self) -> Floats:
+        """What the model that chooses next has learned."""
+        row: Floats = self._bank[self._leader]
+        return row
+
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play among this round's candidates.
 
@@ -82,6 +94,10 @@ class MemberPolicy(PolicyBase):
         if best < 0:
             raise not_finite(pool)
         return best
+
+    def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
+        """Learn the reward of an arm with these features, shape (dim,); returns the changes it revealed."""
+        raise NotImplementedError
 
 
 class ModelPolicy(MemberPolicy):
