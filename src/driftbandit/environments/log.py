@@ -1,0 +1,251 @@
+"""Logged bandit data: what was offered, what was shown, what came of it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driftbandit.core import Floats, Ints
+
+Rows = NDArray[np.int32]
+
+_CHUNK = 1 << 20
+"""Numbers checked at a time, so that checking needs no copy of a log."""
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """Events in which one of several candidates was displayed, as arrays.
+
+    Candidate sets repeat from event to event, so each distinct one is kept once, and so are the features of an
+    article. The arrays are read-only, whether the log was made or loaded: a kernel sees one type of array.
+
+    Attributes
+    ----------
+    articles : array of shape (A,)
+        Ids of the articles, all different.
+    features : array of shape (A, d)
+        Their features.
+    pool_offsets : array of shape (P + 1,)
+        Where each candidate set starts in `pool_members`, and the end of the last.
+    pool_members : array of int32
+        The candidate sets, one after the other, as rows of `articles`.
+    times : array of shape (n,)
+        Time of each event, in seconds.
+    pools : array of int32, shape (n,)
+        Its candidate set.
+    shown : array of int32, shape (n,)
+        Position of the displayed article in that set.
+    rewards : array of shape (n,)
+        1 for a click, 0 for none; any finite number is taken.
+    users : array of shape (n, du)
+        Features of the user.
+
+    Examples
+    --------
+    >>> log = Log(
+    ...     articles=[101, 102, 103], features=[[1.0], [2.0], [3.0]],
+    ...     pool_offsets=[0, 2, 5], pool_members=[0, 1, 2, 0, 1],
+    ...     times=[60, 61], pools=[0, 1], shown=[1, 0], rewards=[0.0, 1.0], users=[[0.5], [0.7]],
+    ... )
+    >>> len(log), log.candidates(1).tolist(), log.articles[log.displayed()].tolist()
+    (2, [2, 0, 1], [102, 103])
+    """
+
+    articles: Ints
+    features: Floats
+    pool_offsets: Ints
+    pool_members: Rows
+    times: Ints
+    pools: Rows
+    shown: Rows
+    rewards: Floats
+    users: Floats
+
+    _TYPES: ClassVar[dict[str, tuple[type[np.generic], int]]] = {
+        "articles": (np.int64, 1),
+        "features": (np.float64, 2),
+        "pool_offsets": (np.int64, 1),
+        "pool_members": (np.int32, 1),
+        "times": (np.int64, 1),
+        "pools": (np.int32, 1),
+        "shown": (np.int32, 1),
+        "rewards": (np.float64, 1),
+        "users": (np.float64, 2),
+    }
+
+    def __post_init__(self) -> None:
+        for name, (dtype, dimensions) in self._TYPES.items():
+            self._set(name, _as_array(name, getattr(self, name), np.dtype(dtype), dimensions))
+        self._check_tables()
+        self._check_events()
+
+    def _set(self, name: str, array: NDArray[Any]) -> None:
+        view = array.view()
+        view.flags.writeable = False
+        object.__setattr__(self, name, view)
+
+    def _check_tables(self) -> None:
+        count = len(self.articles)
+        if _repeated(self.articles):
+            raise ValueError("articles: expected different ids, got one twice")
+        if len(self.features) != count:
+            raise ValueError(f"features: expected one row for each of {count} articles, got {len(self.features)}")
+        offsets, members = self.pool_offsets, self.pool_members
+        if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(members) or (offsets[1:] <= offsets[:-1]).any():
+            raise ValueError(
+                f"pool_offsets: expected numbers that rise from 0 to {len(members)}, the size of all pools"
+            )
+        _check_below("pool_members", members, count, "articles")
+        pool = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        if _repeated(pool * max(count, 1) + members):
+            raise ValueError("pool_members: expected different articles in a pool, got one twice")
+
+    def _check_events(self) -> None:
+        count = len(self.times)
+        for name in ("pools", "shown", "rewards", "users"):
+            if len(getattr(self, name)) != count:
+                raise ValueError(f"{name}: expected one for each of {count} times, got {len(getattr(self, name))}")
+        _check_below("pools", self.pools, len(self.pool_offsets) - 1, "candidate sets")
+        sizes = np.diff(self.pool_offsets)
+        for start in range(0, count, _CHUNK):
+            part = slice(start, start + _CHUNK)
+            wrong = (self.shown[part] < 0) | (self.shown[part] >= sizes[self.pools[part]])
+            if wrong.any():
+                event = start + int(wrong.argmax())
+                size = sizes[self.pools[event]]
+                raise ValueError(
+                    f"shown: expected a position among {size} candidates, got {self.shown[event]} at {event}"
+                )
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @property
+    def dim(self) -> int:
+        """Number of article features."""
+        return int(self.features.shape[1])
+
+    @property
+    def user_dim(self) -> int:
+        """Number of user features."""
+        return int(self.users.shape[1])
+
+    def candidates(self, event: int) -> Rows:
+        """Rows of the articles that could have been displayed."""
+        pool = self.pools[event]
+        return self.pool_members[self.pool_offsets[pool] : self.pool_offsets[pool + 1]]
+
+    def displayed(self) -> Rows:
+        """Row of the displayed article, for every event."""
+        rows: Rows = self.pool_members[self.pool_offsets[self.pools] + self.shown]
+        return rows
+
+    def slice(self, start: int, stop: int) -> Log:
+        """Return the events from `start` to before `stop`, with the same articles and pools, sharing memory."""
+        part = slice(start, stop)
+        piece: Log = object.__new__(Log)  # a part of a checked log needs no checking
+        for name in self._TYPES:
+            array = getattr(self, name)
+            piece._set(name, array[part] if name in ("times", "pools", "shown", "rewards", "users") else array)
+        return piece
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the log to an Arrow IPC file, whole or not at all.
+
+        The file has one row, whose columns are lists: the arrays.
+        """
+        import pyarrow as pa  # noqa: PLC0415 - only files need it, and it is slow to import
+
+        columns = []
+        for name in self._TYPES:
+            array = getattr(self, name)
+            values = pa.array(array.reshape(-1))
+            if array.ndim == 2:
+                values = pa.FixedSizeListArray.from_arrays(values, array.shape[1])
+            columns.append(pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), values))
+        batch = pa.record_batch(columns, names=list(self._TYPES))
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+        try:
+            with pa.OSFile(str(partial), "wb") as file, pa.ipc.new_file(file, batch.schema) as writer:
+                writer.write_batch(batch)
+            os.replace(partial, target)
+        finally:
+            partial.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Log:
+        """Map a saved log into memory; its numbers are checked once, and not copied.
+
+        Raises
+        ------
+        ValueError
+            If the file is not a whole Arrow file written by `save`.
+        """
+        import pyarrow as pa  # noqa: PLC0415 - as in `save`
+
+        try:
+            with pa.memory_map(os.fspath(path), "r") as file:
+                reader = pa.ipc.open_file(file)
+                if reader.num_record_batches != 1 or reader.schema.names != list(cls._TYPES):
+                    raise ValueError("other columns than a log has")
+                batch = reader.get_batch(0)
+            batch.validate(full=True)
+            if batch.num_rows != 1:
+                raise ValueError(f"expected 1 row, got {batch.num_rows}")
+            return cls(**{name: _from_arrow(batch.column(name)) for name in cls._TYPES})
+        except FileNotFoundError as error:
+            raise FileNotFoundError(f"{path}: no such file") from error
+        except (pa.ArrowException, OSError, AttributeError, TypeError, ValueError) as error:
+            raise ValueError(f"{path}: not a driftbandit log ({error})") from error
+
+
+def _from_arrow(column: Any) -> NDArray[Any]:
+    """Unpack the list in the only row, without a copy."""
+    values = column.flatten()
+    width = getattr(values.type, "list_size", None)
+    if width is None:
+        array: NDArray[Any] = values.to_numpy(zero_copy_only=True)
+        return array
+    return np.asarray(values.flatten().to_numpy(zero_copy_only=True)).reshape(len(values), width)
+
+
+def _as_array(name: str, given: Any, dtype: np.dtype[Any], dimensions: int) -> NDArray[Any]:
+    shape = "(n,)" if dimensions == 1 else "(n, d)"
+    try:
+        array = np.asarray(given)
+    except ValueError as error:  # a ragged list
+        raise ValueError(f"{name}: expected shape {shape}, got rows of unequal length") from error
+    if array.ndim != dimensions or (dimensions == 2 and not array.shape[1]):
+        raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
+    if not array.size:
+        array = array.astype(dtype)  # an empty list is float64 to NumPy
+    if array.dtype.kind not in ("iu" if dtype.kind == "i" else "fiub"):
+        raise ValueError(f"{name}: expected {'whole' if dtype.kind == 'i' else 'real'} numbers, got {array.dtype}")
+    if dtype.kind == "i":
+        if array.dtype != dtype and array.size:
+            limits = np.iinfo(dtype)
+            if int(array.min()) < limits.min or int(array.max()) > limits.max:
+                raise ValueError(f"{name}: expected numbers that fit {dtype}, got {array.min()} to {array.max()}")
+    else:
+        flat = array.reshape(-1)
+        if not all(np.isfinite(flat[start : start + _CHUNK]).all() for start in range(0, len(flat), _CHUNK)):
+            raise ValueError(f"{name}: expected finite values")
+    return np.require(array, dtype, ["C", "A"])
+
+
+def _repeated(numbers: Ints) -> bool:
+    ordered = np.sort(numbers)  # many times faster here than np.unique
+    return bool((ordered[1:] == ordered[:-1]).any())
+
+
+def _check_below(name: str, rows: Rows, count: int, what: str) -> None:
+    if len(rows) and (rows.min() < 0 or rows.max() >= count):
+        raise ValueError(f"{name}: expected rows of {count} {what}, got {rows.min()} to {rows.max()}")
