@@ -46,11 +46,13 @@ def main() -> None:
     run("compare")
     run("paper", "all")
     run("bench", "--out", "runs/bench")
+    if not (RUNS / "paper" / "figure4.md").exists():
+        raise SystemExit("figure4 needs the data sets: set DRIFTBANDIT_DATA, see docs/data.md")
     paper = RUNS / "paper"
-    for picture in (RUNS / "compare" / "compare.png", paper / "figure2.png", paper / "rho.png"):
+    for picture in (RUNS / "compare" / "compare.png", paper / "figure2.png", paper / "rho.png", paper / "figure4.png"):
         shutil.copy(picture, DOCS / "images" / picture.name)
     replace(ROOT / "README.md", "table1", section(paper / "table1.md", "Paper and ours"))
-    for name in ("table1", "figure2", "rho"):
+    for name in ("table1", "figure2", "rho", "figure4"):
         replace(DOCS / "paper" / f"{name}.md", name, tables_of(paper / f"{name}.md"))
     replace(DOCS / "performance.md", "bench", tables_of(RUNS / "bench" / "bench.md"))
     imports = json.loads((RUNS / "bench" / "bench.json").read_text())["import_ratio"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Unpack
 
 import numpy as np
@@ -13,6 +14,7 @@ from driftbandit.core import Policy
 from driftbandit.environments.delicious import Delicious
 from driftbandit.environments.lastfm import LastFM
 from driftbandit.environments.rounds import Environment
+from driftbandit.environments.tables import data_folder
 from driftbandit.evaluation.compare import CompareOptions, compare
 from driftbandit.evaluation.intervals import ratio_interval
 from driftbandit.evaluation.results import Table, difference, mean_and_std, number_of, summarise
@@ -68,32 +70,37 @@ def oracle(brief: Brief) -> Policy:
 BUILDERS: dict[str, Builder] = {"dlinucb": dlinucb, "linucb": linucb, "adts": adts, "oracle": oracle}
 
 
-def streams(lastfm: str, delicious: str) -> dict[str, Environment]:
-    """The streams by name; an empty folder leaves a data set out."""
+def streams(data: str | None) -> dict[str, Environment]:
+    """The streams of the data sets that are there, by name."""
     found: dict[str, Environment] = {}
-    for name, kind, folder in (("LastFM", LastFM, lastfm), ("Delicious", Delicious, delicious)):
-        if folder:
-            for order in ORDERS:
-                label = f"{name} users" + (f", order {order}" if order else "")
-                found[label] = kind(folder=folder, order=order)
-            found[f"{name} clusters"] = kind(folder=folder, by="group")
+    for title, name, kind in (("LastFM", "lastfm", LastFM), ("Delicious", "delicious", Delicious)):
+        try:
+            folder = str(data_folder(name, None if data is None else Path(data) / name))
+        except FileNotFoundError:
+            continue
+        for order in ORDERS:
+            label = f"{title} users" + (f", order {order}" if order else "")
+            found[label] = kind(folder=folder, order=order)
+        found[f"{title} clusters"] = kind(folder=folder, by="group")
     return found
 
 
 def run(
     *,
-    lastfm: str,
-    delicious: str,
+    data: str | None = None,
     seeds: Sequence[int],
     **options: Unpack[CompareOptions],
 ) -> Artefact:
-    """Play the figure's policies on the streams that there is data for; `seeds` draw the pools."""
-    found = streams(lastfm, delicious)
+    """Play the figure's policies on the streams that there is data for; `seeds` draw the pools.
+
+    `data` is the folder that holds the data sets, by default `$DRIFTBANDIT_DATA` or one in the user's home.
+    """
+    found = streams(data)
     if not found:
-        raise FileNotFoundError("figure4: neither LastFM nor Delicious is there; see `driftbandit data lastfm`")
+        raise FileNotFoundError("figure4 needs LastFM or Delicious; see docs/data.md for how to get them")
     traces = compare(BUILDERS, found, seeds, **options)
     tables = [_totals(traces, found), _advantage(traces, found)]
-    if lastfm:
+    if "LastFM users" in found:
         tables.append(_sensitivity({name: found[name] for name in ("LastFM users", "LastFM clusters")}, seeds, options))
     panels = [
         Panel(
