@@ -51,6 +51,7 @@ class LogisticModel(RewardModel):
     ) -> None:
         super().__init__(dim, noise=noise, ridge=ridge, explore=explore, delta=delta)
         self.size = kernel.row_size(dim)
+        self._compiled = self._keeps(LogisticModel)
         # W is already in units of the noise, so the radius is the number of standard deviations.
         self._settings = np.array([ridge, 0.0, 0.0, 0.0, 1.0 if explore is None else explore])
 
@@ -71,7 +72,7 @@ class LogisticModel(RewardModel):
         return kernel.optimistic_arm(self._settings, bank, member, features)
 
     def judge(self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
-        if not self._keeps(LogisticModel):
+        if not self._compiled:
             return super().judge(bank, ledger, rules, count, x, reward)
         return _judge(self._settings, bank, ledger, rules, count, x, reward)
 

@@ -116,6 +116,7 @@ class RidgeModel(RewardModel):
         act = explore if isinstance(explore, Radius) else test if explore is None else Radius.fixed(explore)
         super().__init__(dim, noise=noise, ridge=ridge, explore=explore, delta=delta)
         self.size = kernel.row_size(dim)
+        self._compiled = self._keeps(RidgeModel)
         self._test = test.settings(ridge)
         self._act = act.settings(ridge)
 
@@ -135,7 +136,7 @@ class RidgeModel(RewardModel):
         return kernel.optimistic_arm(self._act, bank, member, features)
 
     def judge(self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
-        if not self._keeps(RidgeModel):
+        if not self._compiled:
             return super().judge(bank, ledger, rules, count, x, reward)
         return _judge(self._test, bank, ledger, rules, count, x, reward)
 

@@ -112,7 +112,8 @@ class ModelPolicy(MemberPolicy):
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of an arm with these features, shape (dim,); returns the changes it revealed."""
         x = as_example(features, self.dim)
-        reward = as_reward(reward, self._low, self._high)
+        if type(reward) is not float or not self._low <= reward <= self._high:
+            reward = as_reward(reward, self._low, self._high)
         if not self._model.update(self._row, x, reward):
             raise not_finite(x)
         self.rounds += 1

@@ -224,7 +224,8 @@ class DLinUCB(MemberPolicy):
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Show the reward of an arm with these features, shape (dim,), to every member; returns the changes."""
         x = as_example(features, self.dim)
-        reward = as_reward(reward, self._low, self._high)
+        if type(reward) is not float or not self._low <= reward <= self._high:
+            reward = as_reward(reward, self._low, self._high)
         leader = self._model.judge(self._bank, self._ledger, self._rules, self._count, x, reward)
         if leader >= 0:
             self.rounds += 1
