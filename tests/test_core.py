@@ -10,16 +10,15 @@ from hypothesis import strategies as st
 
 from driftbandit import UCB1, Change, DLinUCB, LinTS, LinUCB, Policy
 from driftbandit.core import (
-    ChangeLog,
     as_arm,
     as_arms,
     as_example,
     as_number,
     as_pool,
     as_reward,
-    new_generator,
     not_finite,
 )
+from driftbandit.state import ChangeLog, new_generator
 
 
 def test_a_good_pool_is_passed_through_without_a_copy():

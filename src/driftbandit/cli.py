@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -229,11 +228,9 @@ def advise(
     Example: driftbandit advise --noise 0.1 --shift 0.9 --share 0.5 --period 2000 --horizon 100000
     """
     with _friendly_errors():
-        from driftbandit.advice import advise as consult
-        from driftbandit.evaluation.results import Table
-        from driftbandit.report import Artefact
+        from driftbandit.paper import theory
 
-        advice = consult(
+        artefact = theory.run(
             noise=noise,
             shift=shift,
             share=share,
@@ -245,50 +242,6 @@ def advise(
             spawn_delta=spawn_delta,
             window_delta=window_delta,
             window=window,
-        )
-        given = {
-            "shift": f"{shift:g}",
-            "period": f"{period}",
-            "delta": f"{delta:g}",
-            "window": f"{window}",
-            "window_delta": f"{window_delta:g}",
-        }
-        cells = tuple(
-            (condition.name, given[condition.name], condition.asks, "holds" if condition.holds else "VIOLATED")
-            for condition in advice.conditions
-        )
-        broken = [condition.name for condition in advice.conditions if not condition.holds]
-        verdict = (
-            "All conditions hold: the theory promises detection."
-            if not broken
-            else f"Violated: {', '.join(broken)}. The theory promises nothing here. Its conditions are sufficient, not "
-            "necessary: columns 1, 4 and 5 of the paper's Table 1 violate the one on the shift, and DLinUCB with the "
-            "settings behind that table detects every shift there."
-        )
-        seen = "above" if advice.detectable else "below"
-        practice = f"In practice: a window of {window} is too short to notice such a shift."
-        if math.isfinite(advice.expected_delay):
-            practice = (
-                f"In practice: {advice.misses_to_spawn} misses in a window of {window} spawn a member, about "
-                f"{advice.expected_delay:.0f} rounds after a shift if every changed arm misses."
-            )
-        cost = "none, since no window is long enough"
-        if math.isfinite(advice.bound):
-            cost = f"{advice.bound:,.0f}"
-            if advice.bound > advice.worst:
-                cost += ", which says nothing: losing every round outright costs less"
-        artefact = Artefact(
-            name="advice",
-            title="What Theorem 3.3 and Lemma 3.5 ask for",
-            text=[
-                verdict,
-                f"A shift of {shift:g} is {seen} the {advice.least_shift:.3f} = 2 sqrt(ridge) + 2 epsilon that the "
-                f"theory needs (epsilon {advice.epsilon:.3f}).",
-                f"Regret bound over {horizon:,} rounds{', were the conditions met' if broken else ''}: {cost}.",
-                practice,
-            ],
-            tables=[Table("Conditions", ("setting", "given", "asked for", "verdict"), cells, numbers=False)],
-            data=advice.as_dict(),
         )
         _deliver([artefact], out, as_json)
 

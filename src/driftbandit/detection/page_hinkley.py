@@ -6,7 +6,8 @@ the test fires when m is more than `threshold` below its maximum. Page, Biometri
 
 from __future__ import annotations
 
-from driftbandit.core import Stateful, as_number
+from driftbandit.core import as_number
+from driftbandit.state import Stateful
 
 
 class PageHinkley(Stateful):

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from driftbandit.core import Floats, Ints, as_count, as_number, new_generator
+from driftbandit.core import Floats, Ints, as_count, as_number
 from driftbandit.environments.yahoo import DAY_FILE
 from driftbandit.environments.yahoo_plan import DAY, START, Plan, draw_plan
 from driftbandit.kernels import r6a
+from driftbandit.state import new_generator
 
 _CHUNK = 10_000
 _MOST_DAYS = 31

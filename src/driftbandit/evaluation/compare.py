@@ -204,7 +204,7 @@ def code_fingerprint() -> str:
     """Hash of the package's source, so that traces of older code are not taken for today's."""
     digest = hashlib.sha256()
     root = Path(__file__).parents[1]
-    for part in ("core.py", "kernels", "models", "detection", "policies", "environments", "evaluation"):
+    for part in ("core.py", "state.py", "kernels", "models", "detection", "policies", "environments", "evaluation"):
         for path in sorted((root / part).rglob("*.py")) or [root / part]:
             digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -8,18 +8,10 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from driftbandit.core import (
-    LARGEST,
-    Floats,
-    Ints,
-    Stateful,
-    as_count,
-    as_number,
-    as_reward,
-    new_generator,
-)
+from driftbandit.core import LARGEST, Floats, Ints, as_count, as_number, as_reward
 from driftbandit.kernels import arms as kernel
 from driftbandit.policies.base import PolicyBase
+from driftbandit.state import Stateful, new_generator
 
 _FIRST_CAPACITY = 64
 

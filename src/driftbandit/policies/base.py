@@ -7,19 +7,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from driftbandit.core import (
-    Change,
-    ChangeLog,
-    Floats,
-    Stateful,
-    as_dim,
-    as_example,
-    as_pool,
-    as_reward,
-    new_generator,
-    not_finite,
-)
+from driftbandit.core import Change, Floats, as_dim, as_example, as_pool, as_reward, not_finite
 from driftbandit.models.base import RewardModel
+from driftbandit.state import ChangeLog, Stateful, new_generator
 
 
 class PolicyBase(Stateful):

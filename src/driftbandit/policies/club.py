@@ -23,13 +23,13 @@ from driftbandit.core import (
     as_number,
     as_pool,
     as_reward,
-    new_generator,
     not_finite,
 )
 from driftbandit.kernels import ridge as kernel
 from driftbandit.kernels.compile import jit
 from driftbandit.policies.base import PolicyBase
 from driftbandit.policies.per_scope import Scope, as_scope, decode_scopes, encode_scopes
+from driftbandit.state import new_generator
 
 _FIRST_CAPACITY = 16
 _MANY_USERS = 500  # from here on a random graph does the work of the complete one

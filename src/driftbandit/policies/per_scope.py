@@ -17,8 +17,9 @@ import numpy as np
 from numpy.random import PCG64, Generator
 from numpy.typing import ArrayLike, NDArray
 
-from driftbandit.core import Change, Ints, Policy, as_count, new_generator
+from driftbandit.core import Change, Ints, Policy, as_count
 from driftbandit.models import RewardModel
+from driftbandit.state import new_generator
 
 Scope = int | str
 """Whoever owns a model: a whole number or a short text. 7 and '7' are different scopes."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from driftbandit.core import Change, as_arms, as_reward, new_generator
+from driftbandit.core import Change, as_arms, as_reward
 from driftbandit.policies.base import PolicyBase
+from driftbandit.state import new_generator
 
 
 class RandomChoice(PolicyBase):

@@ -14,9 +14,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from driftbandit.core import Change, Floats, Stateful, as_arm, as_arms, as_count, as_number
+from driftbandit.core import Change, Floats, as_arm, as_arms, as_count, as_number
 from driftbandit.kernels import arms as kernel
 from driftbandit.policies.arms import ArmPolicy, ArmTable
+from driftbandit.state import Stateful
 
 
 class WMDUCB1(ArmPolicy):
