@@ -32,7 +32,7 @@ def data_folder(name: str, folder: str | os.PathLike[str] | None = None) -> Path
             return place
     looked = " or ".join(str(place) for place in places)
     raise FileNotFoundError(
-        f"{name}: no data in {looked}; see `driftbandit data {name}`, or set DRIFTBANDIT_DATA to the folder above it"
+        f"{name}: no data in {looked}; set DRIFTBANDIT_DATA to the folder above it, see docs/data.md"
     )
 
 
