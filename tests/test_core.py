@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from driftbandit import UCB1, Change, DLinUCB, LinTS, LinUCB, Policy
@@ -107,7 +107,6 @@ def test_as_number_lets_only_numbers_in_range_through(value):
             as_number("x", value, 0.0, 2.0, open_low=True)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32), st.integers(0, 7))
 def test_a_generator_travels_through_state(seed, draws):
     first = LinTS(2, seed=seed)

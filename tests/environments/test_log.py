@@ -201,7 +201,7 @@ def test_no_truncated_file_loads(tmp_path):
             Log.load(tmp_path / "cut")
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=5))
 def test_a_damaged_file_is_refused_or_gives_a_log_that_can_be_walked(tmp_path, edits):
     good = tmp_path / "log.arrow"

@@ -452,7 +452,7 @@ EDIT = st.tuples(
 )
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(st.lists(EDIT, max_size=8), st.integers(0, 300), st.sampled_from([1, 64, 700, 1 << 20]))
 def test_whatever_happens_to_the_bytes_the_slow_reader_agrees(edits, cut, size):
     content = bytearray(BASE)
@@ -478,7 +478,7 @@ def test_whatever_happens_to_the_bytes_the_slow_reader_agrees(edits, cut, size):
     assert parser.lines == content.count(b"\n") + (not content.endswith(b"\n"))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sets(st.integers(0, 7)), st.randoms(use_true_random=False))
 def test_lines_that_nobody_touched_survive_in_order(tmp_path, touched, random):
     lines = BASE.splitlines(keepends=True)

@@ -62,7 +62,7 @@ def test_without_shifts_and_changes(tmp_path):
     assert_same(Trace.load(tmp_path / "a.parquet"), plain)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     rewards=st.lists(st.floats(allow_nan=False), min_size=1, max_size=20),
     evidence=st.dictionaries(st.text(max_size=5), st.floats(allow_nan=False), max_size=3),

@@ -17,7 +17,7 @@ def test_published_indices():
     assert arms.ucb_tuned(0.9, 1000.0, 0.0, np.log(2000)) == pytest.approx(0.93061303, abs=5e-9)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(IDS, st.floats(0, 1)), max_size=300))
 def test_the_table_agrees_with_a_dictionary(plays):
     table = ArmTable(max_arms=10_000)

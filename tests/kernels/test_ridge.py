@@ -37,7 +37,7 @@ def test_three_rewards_by_hand():
     assert row[0] == 3.0
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(st.integers(1, 12), st.integers(0, 40), st.integers(0, 10**6))
 def test_updates_equal_a_fresh_solve(dim, count, seed):
     rng = np.random.default_rng(seed)
@@ -93,7 +93,7 @@ def brute_force(row, features, explore):
     return int(np.argmax(scores >= scores.max() - TIE)), scores
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(
     st.integers(1, 30),
     st.integers(1, 60),
@@ -138,7 +138,7 @@ def test_ties_go_to_the_lowest_index_despite_rounding():
     assert ridge.first_best(np.array([0.5, 1.0 - 5e-12, 1.0])) == 2
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(1, 20), st.integers(0, 60), st.integers(0, 10**6))
 def test_the_eigenvalue_bound_is_a_bound_and_never_loose_by_more_than_the_root_of_d(dim, count, seed):
     rng = np.random.default_rng(seed)

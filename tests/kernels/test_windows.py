@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from driftbandit import DLinUCB
@@ -27,7 +27,6 @@ def after(bits, window=200):
     return ledger
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 1), max_size=60), st.integers(1, 12))
 def test_the_ring_counts_the_last_window(bits, window):
     ledger = after(bits, window)

@@ -143,7 +143,7 @@ RANDOM_ROUNDS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(RANDOM_ROUNDS, st.sampled_from([0.0, 0.2, 0.5]), st.sampled_from([None, 0.3]))
 def test_known_users_only_ever_part(rounds, separation, density):
     policy = CLUB(3, users=10, separation=separation, density=density)
@@ -155,7 +155,7 @@ def test_known_users_only_ever_part(rounds, separation, density):
         components, joined = policy.components, edges(policy)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(RANDOM_ROUNDS, st.sampled_from([0.0, 0.2, 0.5]), st.sampled_from([None, 0.3]))
 def test_only_a_newcomer_can_join_clusters(rounds, separation, density):
     policy = CLUB(3, separation=separation, density=density)
