@@ -6,36 +6,22 @@ not part of this package. A bookmark is one event, whatever the number of tags i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from driftbandit.core import Floats, Ints
-from driftbandit.environments.hetrec import Interactions, Reduction, hybrid_user, social_groups, tag_features
-from driftbandit.environments.rounds import Rounds
+from driftbandit.environments.hetrec import HybridUser, Interactions, Reduction, social_groups, tag_features
 from driftbandit.environments.tables import data_folder, read_numbers
 
-ROWS = {"user_taggedbookmarks-timestamps.dat": 437_593, "bookmark_tags.dat": 487_132, "user_contacts.dat": 15_328}
-"""Official row counts of the files that are read."""
 
+class Delicious(HybridUser):
+    """The Delicious streams of the paper's Figure 4; attributes as in `HybridUser`."""
 
-@dataclass(frozen=True)
-class Delicious:
-    """The Delicious streams of the paper's Figure 4; attributes as in `LastFM`."""
-
-    by: Literal["user", "group"] = "user"
-    order: int = 0
-    least_events: int = 10
-    reduction: Reduction = "svd"
-    folder: str = ""
-
-    def rounds(self, seed: int) -> Rounds:
-        """All rounds, with pools drawn from `seed`."""
-        data = load(data_folder("delicious", self.folder or None), self.reduction, groups=self.by == "group")
-        return hybrid_user(data, by=self.by, order=self.order, least_events=self.least_events, seed=seed)
+    def interactions(self) -> Interactions:
+        """Read Delicious."""
+        return load(data_folder("delicious", self.folder or None), self.reduction, groups=self.by == "group")
 
 
 @lru_cache(maxsize=2)

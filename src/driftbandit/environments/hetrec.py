@@ -19,7 +19,7 @@ from driftbandit.environments.rounds import Rounds
 Reduction = Literal["pca", "svd"]
 
 TOLD_NOISE = 0.25
-"""Noise that policies are told on these streams, chosen among .25, .3, .35 and .4 on LastFM, pool seeds 100 to 102."""
+"""Noise that policies are told on these streams; docs/paper/figure4.md says how it was chosen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +45,39 @@ class Interactions:
     tagged_users: Ints
     tagged_items: Ints
     groups: Ints
+
+
+@dataclass(frozen=True)
+class HybridUser:
+    """A data set as one user whose taste shifts; subclasses say how to read it.
+
+    Attributes
+    ----------
+    by : {'user', 'group'}
+        Users one after the other, or the ten largest groups of a partition of the friend graph.
+    order : int
+        0 is the authors' order; any other number shuffles users or groups with it as seed.
+    least_events : int
+        Events that a user must have to take part.
+    reduction : {'pca', 'svd'}
+        How 25 features are made from TF-IDF weighted tags.
+    folder : str
+        Where the data is; empty looks into `$DRIFTBANDIT_DATA` and the default folder.
+    """
+
+    by: Literal["user", "group"] = "user"
+    order: int = 0
+    least_events: int = 10
+    reduction: Reduction = "svd"
+    folder: str = ""
+
+    def interactions(self) -> Interactions:
+        """Read the data set."""
+        raise NotImplementedError
+
+    def rounds(self, seed: int) -> Rounds:
+        """All rounds, with pools drawn from `seed`."""
+        return hybrid_user(self.interactions(), by=self.by, order=self.order, least_events=self.least_events, seed=seed)
 
 
 def tag_features(items: Ints, tags: Ints, weights: Floats, components: int, reduction: Reduction) -> Floats:

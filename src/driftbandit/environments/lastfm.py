@@ -8,57 +8,29 @@ first of a month.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
 from driftbandit.core import Ints
 from driftbandit.environments.hetrec import (
+    HybridUser,
     Interactions,
     Reduction,
     group_of,
-    hybrid_user,
     social_groups,
     tag_features,
 )
-from driftbandit.environments.rounds import Rounds
 from driftbandit.environments.tables import data_folder, read_numbers
 
-ROWS = {"user_taggedartists.dat": 186_479, "user_friends.dat": 25_434}
-"""Official row counts of the files that are read."""
 
+class LastFM(HybridUser):
+    """The LastFM streams of the paper's Figure 4; attributes as in `HybridUser`."""
 
-@dataclass(frozen=True)
-class LastFM:
-    """The LastFM streams of the paper's Figure 4.
-
-    Attributes
-    ----------
-    by : {'user', 'group'}
-        Users one after the other, or the ten largest groups of a partition of the friend graph.
-    order : int
-        0 is the authors' order; any other number shuffles users or groups with it as seed.
-    least_events : int
-        Events that a user must have to take part.
-    reduction : {'pca', 'svd'}
-        How 25 features are made from TF-IDF weighted tags.
-    folder : str
-        Where the data is; empty looks into `$DRIFTBANDIT_DATA` and the default folder.
-    """
-
-    by: Literal["user", "group"] = "user"
-    order: int = 0
-    least_events: int = 10
-    reduction: Reduction = "svd"
-    folder: str = ""
-
-    def rounds(self, seed: int) -> Rounds:
-        """All rounds, with pools drawn from `seed`."""
-        data = load(data_folder("lastfm", self.folder or None), self.reduction)
-        return hybrid_user(data, by=self.by, order=self.order, least_events=self.least_events, seed=seed)
+    def interactions(self) -> Interactions:
+        """Read LastFM."""
+        return load(data_folder("lastfm", self.folder or None), self.reduction)
 
 
 @lru_cache(maxsize=2)

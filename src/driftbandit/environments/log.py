@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from driftbandit.core import Floats, Ints
+from driftbandit.files import whole_file
 
 Rows = NDArray[np.int32]
 
@@ -170,15 +170,12 @@ class Log:
                 values = pa.FixedSizeListArray.from_arrays(values, array.shape[1])
             columns.append(pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), values))
         batch = pa.record_batch(columns, names=list(self._TYPES))
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-        try:
-            with pa.OSFile(str(partial), "wb") as file, pa.ipc.new_file(file, batch.schema) as writer:
-                writer.write_batch(batch)
-            os.replace(partial, target)
-        finally:
-            partial.unlink(missing_ok=True)
+        with (
+            whole_file(path) as partial,
+            pa.OSFile(str(partial), "wb") as file,
+            pa.ipc.new_file(file, batch.schema) as writer,
+        ):
+            writer.write_batch(batch)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Log:

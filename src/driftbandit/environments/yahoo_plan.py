@@ -6,7 +6,6 @@ import math
 import os
 import zipfile
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from driftbandit.core import Floats, Ints
+from driftbandit.files import whole_file
 
 START = 1241160900
 """Time of the first line of the real log, in unix seconds."""
@@ -80,14 +80,8 @@ class Plan:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the plan to an .npz file, whole or not at all."""
-        target = Path(path)
-        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-        try:
-            with open(partial, "wb") as file:
-                np.savez_compressed(file, **{part.name: getattr(self, part.name) for part in fields(self)})
-            os.replace(partial, target)
-        finally:
-            partial.unlink(missing_ok=True)
+        with whole_file(path) as partial, open(partial, "wb") as file:
+            np.savez_compressed(file, **{part.name: getattr(self, part.name) for part in fields(self)})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Plan:

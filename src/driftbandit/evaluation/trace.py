@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import asdict, dataclass
-from pathlib import Path
 
 import numpy as np
 
 from driftbandit.core import Change, Floats, Ints
+from driftbandit.files import whole_file
 
 _META = b"driftbandit"
 
@@ -77,14 +77,8 @@ class Trace:
                 "regret": self.regret,
             }
         ).replace_schema_metadata({_META: json.dumps(facts)})
-        target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-        try:
+        with whole_file(path) as partial:
             parquet.write_table(table, partial, write_page_checksum=True)
-            os.replace(partial, target)
-        finally:
-            partial.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trace:

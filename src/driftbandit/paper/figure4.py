@@ -32,8 +32,8 @@ EXPLORE = 0.3
 ORDERS = (0, 1, 2)
 """Orders of the users; 0 is the authors'."""
 
-NOISES = (0.1, 0.2, 0.3, 0.4)
-"""Noise levels that the sensitivity of dLinUCB is shown for, beside the one that it is told."""
+NOISES = (0.1, 0.2, 0.25, 0.3, 0.35, 0.4)
+"""Noise levels that the sensitivity of dLinUCB is shown for."""
 
 LOGGED: dict[tuple[str, str], float] = {
     ("LastFM users", "dlinucb"): 22031,
