@@ -21,8 +21,8 @@ from driftbandit.cli import app
 from driftbandit.core import Change
 from driftbandit.environments import PRESETS
 from driftbandit.paper import rho
-from driftbandit.paper.table1 import COLUMNS, PAPER
-from driftbandit.policies.registry import REGISTRY
+from driftbandit.paper.table1 import COLUMNS, OTHERS, PAPER
+from driftbandit.policies.registry import REGISTRY, USUAL
 
 COMMANDS = ["compare", "paper", "advise", "policies", "bench"]
 SMALL = ["--seeds", "2", "--horizon", "300", "--period", "100", "--arms", "50", "--dim", "4", "--processes", "1"]
@@ -125,9 +125,10 @@ def test_compare_writes_what_it_says(tmp_path):
     assert "horizon 300" in result.stdout
 
 
-def test_compare_plays_all_policies_by_default(tmp_path):
-    data = as_json("compare", *SMALL, "--out", tmp_path)
-    assert [row["policy"] for row in data["rows"]] == list(REGISTRY)
+@pytest.mark.parametrize(("given", "played"), [([], USUAL), (["--policies", "all"], REGISTRY)])
+def test_compare_plays_groups_of_policies(tmp_path, given, played):
+    data = as_json("compare", *given, *SMALL, "--out", tmp_path)
+    assert [row["policy"] for row in data["rows"]] == list(played)
 
 
 def test_compare_json_is_the_file_and_the_traces(tmp_path):
@@ -199,7 +200,7 @@ def test_paper_table1(short_paper):
     assert sorted(path.name for path in written(result)) == ["table1.html", "table1.json", "table1.md"]
     assert "87.5 ± 3.6" in result.stdout, "the paper's first cell"
     rows = json.loads(Path("out/table1.json").read_text())["rows"]
-    assert len(rows) == len(REGISTRY) * len(COLUMNS)
+    assert len(rows) == len((*PAPER, *OTHERS)) * len(COLUMNS)
     first = next(row for row in rows if row["policy"] == "dlinucb" and row["setting"] == "0.1, 0.9, 800")
     assert (first["paper_regret"], first["paper_regret_std"]) == PAPER["dlinucb"][0]
     assert next(row for row in rows if row["policy"] == "random")["paper_regret"] is None

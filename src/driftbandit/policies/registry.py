@@ -192,6 +192,23 @@ REGISTRY: dict[str, Entry] = {
     ),
 }
 
+# What `compare` plays unless told otherwise: a field that fits one picture.
+USUAL = (
+    "dlinucb",
+    "dlinucb-paper",
+    "dlinucb-released",
+    "adts",
+    "linucb",
+    "lints",
+    "meta-bandit",
+    "gamma-restart",
+    "wmducb1",
+    "ucb1",
+    "random",
+    "oracle",
+    "oracle-paper",
+)
+
 
 def title_of(name: str) -> str:
     """Name of a policy in tables and plots; a name of your own is its own title."""
