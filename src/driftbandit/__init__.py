@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from driftbandit.policies.adts import AdTS
     from driftbandit.policies.club import CLUB
     from driftbandit.policies.dlinucb import DLinUCB, Member
+    from driftbandit.policies.driftucb import DriftUCB
     from driftbandit.policies.gamma_restart import GammaRestart
     from driftbandit.policies.lints import LinTS
     from driftbandit.policies.linucb import LinUCB
@@ -34,6 +35,7 @@ _HOMES = {
     "AdTS": "policies.adts",
     "CLUB": "policies.club",
     "DLinUCB": "policies.dlinucb",
+    "DriftUCB": "policies.driftucb",
     "GammaRestart": "policies.gamma_restart",
     "LinTS": "policies.lints",
     "LinUCB": "policies.linucb",
@@ -67,6 +69,7 @@ __all__ = [
     "AdTS",
     "Change",
     "DLinUCB",
+    "DriftUCB",
     "GammaRestart",
     "LinTS",
     "LinUCB",

@@ -24,6 +24,11 @@ def positive_thetas(dim: int) -> Draw:
     return lambda rng, n: unit(rng.random((n, dim)))
 
 
+def sphere_thetas(dim: int) -> Draw:
+    """Uniform on the unit sphere."""
+    return lambda rng, n: unit(rng.standard_normal((n, dim)))
+
+
 def unit(vectors: Floats) -> Floats:
     """Scale rows to length one."""
     scaled: Floats = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
@@ -99,3 +104,6 @@ def brownian(rng: Generator, horizon: int, draw: Draw, step: float) -> Floats:
         theta = theta + steps[t]
         theta /= np.sqrt(theta @ theta)
     return path
+
+
+DRAWS = {"positive": positive_thetas, "sphere": sphere_thetas}

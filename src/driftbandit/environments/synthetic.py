@@ -19,6 +19,11 @@ from driftbandit.environments.rounds import Rounds
 _REACH = 4.0
 """Standard deviations of noise that `Rounds.reward_range` allows for beyond the means."""
 
+_TAIL = 3.0
+_OUTLIERS = 0.01
+_OUTLIER = 20.0
+"""Degrees of freedom of Student's t; share of outliers and their size in standard deviations."""
+
 _CHUNK = 4096
 """Rounds whose features are gathered at a time."""
 
@@ -34,10 +39,17 @@ class World:
     features : {'gaussian', 'uniform'}
         Arms of unit length from N(0, (d - i) / d) in coordinate i (the authors' code) or from U(0, 1) (the paper's
         text).
+    thetas : {'positive', 'sphere'}
+        Thetas of unit length with coordinates from U(0, 1), or anywhere on the sphere.
     dim, arms, pool : int
         Features, arms in the catalogue, arms shown in a round.
     noise : float
-        Standard deviation of the Gaussian noise.
+        Standard deviation of the noise; with outliers, of the rounds without one.
+    tails : {'normal', 'student', 'outliers'}
+        Law of the noise: Gaussian, Student's t with 3 degrees of freedom, or Gaussian with one round in a hundred
+        20 standard deviations off.
+    noise_jump : float
+        Factor by which the noise changes halfway.
     shift : float
         Smallest size of a shift.
     rule : {'distance', 'arms'}
@@ -61,14 +73,19 @@ class World:
         that these probabilities are linear in the features.
     clicks : (float, float)
         Lowest and highest click probability.
+    feature_scale, reward_scale : float
+        Factors of all features and all rewards, the means among them.
     """
 
     path: Literal["jumps", "recurring", "rotation", "brownian", "still"] = "jumps"
     features: Literal["gaussian", "uniform"] = "gaussian"
+    thetas: Literal["positive", "sphere"] = "positive"
     dim: int = 10
     arms: int = 1000
     pool: int = 10
     noise: float = 0.05
+    tails: Literal["normal", "student", "outliers"] = "normal"
+    noise_jump: float = 1.0
     shift: float = 0.9
     rule: Literal["distance", "arms"] = "distance"
     share: float = 1.0
@@ -80,11 +97,15 @@ class World:
     step: float = 0.005
     reward: Literal["gaussian", "click", "logit"] = "gaussian"
     clicks: tuple[float, float] = (0.05, 0.20)
+    feature_scale: float = 1.0
+    reward_scale: float = 1.0
 
     def __post_init__(self) -> None:
         choices = {
             "path": ("jumps", "recurring", "rotation", "brownian", "still"),
             "features": ("gaussian", "uniform"),
+            "thetas": ("positive", "sphere"),
+            "tails": ("normal", "student", "outliers"),
             "rule": ("distance", "arms"),
             "times": ("fixed", "coin"),
             "reward": ("gaussian", "click", "logit"),
@@ -98,8 +119,10 @@ class World:
             self._set(name, as_count(name, getattr(self, name), least=least.get(name, 1)))
         if self.pool > self.arms:
             raise ValueError(f"pool: expected at most {self.arms} (arms), got {self.pool}")
-        for name in ("noise", "shift", "turns", "step"):
+        for name in ("noise", "noise_jump", "shift", "turns", "step"):
             self._set(name, as_number(name, getattr(self, name), 0.0))
+        for name in ("feature_scale", "reward_scale"):
+            self._set(name, as_number(name, getattr(self, name), 0.0, open_low=True))
         self._set("share", as_number("share", self.share, 0.0, 1.0))
         if self.share != 1.0 and self.path != "jumps":
             raise ValueError(f"share: expected 1 on a {self.path!r} path, got {self.share:g}")
@@ -193,16 +216,17 @@ def synthetic(preset: str | World = "table1", seed: int = 0, **overrides: Any) -
     base = _expected(catalogue, pools, path, regime)
     if settings.reward != "gaussian":
         catalogue = np.hstack([catalogue, np.ones((len(catalogue), 1))])
-    means, rewards, reward_range = _rewards(settings, base, streams[3])
+    means, rewards, (low, high) = _rewards(settings, base, streams[3])
+    scale = settings.reward_scale
     return Rounds(
-        catalogue=catalogue,
+        catalogue=catalogue * settings.feature_scale,
         pools=pools,
         arms=arms,
-        means=means,
-        rewards=rewards,
+        means=means * scale,
+        rewards=rewards * scale,
         shifts=shifts,
-        noise=settings.noise if settings.reward == "gaussian" else 0.5,
-        reward_range=reward_range,
+        noise=(settings.noise if settings.reward == "gaussian" else 0.5) * scale,
+        reward_range=(low * scale, high * scale),
         seed=seed,
     )
 
@@ -223,7 +247,7 @@ def _catalogue(settings: World, rng: Generator) -> Floats:
 def _path(settings: World, catalogue: Floats, rng: Generator) -> tuple[Floats, Ints, Ints]:
     """Thetas (R, d), which of them rules each round (T,), and the shifts."""
     horizon = settings.horizon
-    draw = paths.positive_thetas(_free_dim(settings))
+    draw = paths.DRAWS[settings.thetas](_free_dim(settings))
     none = np.empty(0, dtype=np.int64)
     if settings.path == "still" or settings.share == 0.0:
         return draw(rng, 1), np.zeros(horizon, dtype=np.int64), none
@@ -321,10 +345,11 @@ def _expected(catalogue: Floats, pools: Ints, path: Floats, regime: Ints) -> Flo
 def _rewards(settings: World, base: Floats, rng: Generator) -> tuple[Floats, Floats, tuple[float, float]]:
     """Expected rewards, rewards, and their range. All arms of a round share its noise."""
     if settings.reward == "gaussian":
-        noise = settings.noise * rng.standard_normal((len(base), 1))
-        positive = settings.features == "uniform" and settings.path not in ("rotation", "brownian")
-        low = 0.0 if positive else -1.0
-        margin = _REACH * settings.noise
+        noise = settings.noise * _noise(settings.tails, len(base), rng)
+        noise[len(base) // 2 :] *= settings.noise_jump
+        positive = settings.features == "uniform" and settings.thetas == "positive"
+        low = 0.0 if positive and settings.path not in ("rotation", "brownian") else -1.0
+        margin = _REACH * settings.noise * max(settings.noise_jump, 1.0)
         return base, base + noise, (low - margin, 1.0 + margin)
     low, high = settings.clicks
     climb = (1.0 + base) / 2.0
@@ -335,3 +360,15 @@ def _rewards(settings: World, base: Floats, rng: Generator) -> tuple[Floats, Flo
         means = 1.0 / (1.0 + np.exp(-(ends[0] + (ends[1] - ends[0]) * climb)))
     clicks = (rng.random((len(base), 1)) < means).astype(np.float64)
     return means, clicks, (0.0, 1.0)
+
+
+def _noise(tails: str, rounds: int, rng: Generator) -> Floats:
+    """One number a round of standard deviation 1, but for outliers."""
+    if tails == "student":
+        heavy: Floats = rng.standard_t(_TAIL, (rounds, 1)) / np.sqrt(_TAIL / (_TAIL - 2.0))
+        return heavy
+    noise: Floats = rng.standard_normal((rounds, 1))
+    if tails == "outliers":
+        hit = rng.random((rounds, 1)) < _OUTLIERS
+        noise += _OUTLIER * hit * rng.choice([-1.0, 1.0], (rounds, 1))
+    return noise

@@ -68,25 +68,27 @@ def predict(settings: Floats, row: Floats, x: Floats) -> tuple[float, float]:
 @jit
 def update(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
     """Absorb one reward: rank-one update of A^-1, and of theta along A^-1 x; False, and no update, where not usable."""
-    d = len(x)
     z, mean, square = project(settings, row, x)
     if not finite(mean) or not finite(square):
         return False
-    step = (reward - mean) / (1.0 + square)
-    shrink = 1.0 / math.sqrt(1.0 + square)
-    for i in range(d):
-        row[1 + i] += step * z[i]
-        z[i] *= shrink
-    subtract_outer(row, z)
-    row[0] += 1.0
+    absorb(row, z, reward - mean, 1.0 + square)
     return True
 
 
 @jit
 def project(settings: Floats, row: Floats, x: Floats) -> tuple[Floats, float, float]:
     """A^-1 x, theta'x and x' A^-1 x; the last is NaN where features are not finite or too large."""
+    z = np.empty(len(x))
+    mean, square, size = multiply(row, x, z)
+    if not size <= LARGEST_SQUARE * settings[0]:
+        square = math.nan
+    return z, mean, square
+
+
+@jit
+def multiply(row: Floats, x: Floats, z: Floats) -> tuple[float, float, float]:
+    """Write M x into `z`, M the row's matrix; returns theta'x, x' M x and |x|^2."""
     d = len(x)
-    z = np.empty(d)
     at = 1 + d
     for i in range(d):
         line = row[at : at + i + 1]
@@ -101,9 +103,40 @@ def project(settings: Floats, row: Floats, x: Floats) -> tuple[Floats, float, fl
         mean += row[1 + i] * x[i]
         square += z[i] * x[i]
         size += x[i] * x[i]
-    if not size <= LARGEST_SQUARE * settings[0]:
-        square = math.nan
-    return z, mean, square
+    return mean, square, size
+
+
+@jit
+def absorb(row: Floats, z: Floats, error: float, variance: float) -> None:
+    """Take in one reward: `z` is M x, `error` the reward minus its prediction, `variance` that of the error.
+
+    With M = A^-1 the variance is 1 + x' M x; with M a covariance it is the noise variance + x' M x. Spoils `z`.
+    """
+    step = error / variance
+    shrink = 1.0 / math.sqrt(variance)
+    for i in range(len(z)):
+        row[1 + i] += step * z[i]
+        z[i] *= shrink
+    subtract_outer(row, z)
+    row[0] += 1.0
+
+
+@jit
+def squares(row: Floats, features: Floats) -> Floats:
+    """x' M x of every arm, M the row's matrix."""
+    count, d = features.shape
+    result = np.empty(count)
+    if count * d * d <= _BLAS_WORK:
+        for k in range(count):
+            result[k] = _square(row, features[k])
+        return result
+    products = np.dot(features, _whole_inverse(row, d))
+    for k in range(count):
+        total = 0.0
+        for i in range(d):
+            total += products[k, i] * features[k, i]
+        result[k] = max(total, 0.0)
+    return result
 
 
 @jit

@@ -9,6 +9,7 @@ from driftbandit.core import Policy
 from driftbandit.models.ridge import Radius
 from driftbandit.policies.adts import AdTS
 from driftbandit.policies.dlinucb import DLinUCB
+from driftbandit.policies.driftucb import DriftUCB
 from driftbandit.policies.gamma_restart import GammaRestart
 from driftbandit.policies.lints import LinTS
 from driftbandit.policies.linucb import LinUCB
@@ -56,6 +57,10 @@ class Entry:
 
 
 # Functions rather than lambdas, because these travel between processes.
+
+
+def _driftucb(brief: Brief) -> Policy:
+    return DriftUCB(brief.dim)
 
 
 def _dlinucb(brief: Brief) -> Policy:
@@ -112,6 +117,12 @@ def _oracle_paper(brief: Brief) -> Policy:
 
 
 REGISTRY: dict[str, Entry] = {
+    "driftucb": Entry(
+        "DriftUCB",
+        "younger models challenge the incumbent, experts follow drift; our own",
+        "nothing",
+        _driftucb,
+    ),
     "dlinucb": Entry(
         "dLinUCB",
         "members with a miss-rate test; the settings behind the paper's Table 1",
@@ -194,6 +205,7 @@ REGISTRY: dict[str, Entry] = {
 
 # What `compare` plays unless told otherwise: a field that fits one picture.
 USUAL = (
+    "driftucb",
     "dlinucb",
     "dlinucb-paper",
     "dlinucb-released",

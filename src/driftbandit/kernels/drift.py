@@ -1,0 +1,409 @@
+"""DriftUCB in compiled code: scales learned from the data, the models' weights, one choice, one reward.
+
+`models` holds `ridge` rows ``[n, theta, matrix]``: the elder (all history), the incumbent (since the last alarm), whose
+matrix is A^-1, and the experts, whose matrix is a covariance. `weights` are those of the incumbent and the experts.
+`memo` and `rules` are flat; the names below say what is where.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from driftbandit.core import TIE, Floats
+from driftbandit.kernels import evidence
+from driftbandit.kernels.compile import finite, jit
+from driftbandit.kernels.ridge import LARGEST_SQUARE, absorb, multiply, squares
+
+ELDER, INCUMBENT, EXPERTS = 0, 1, 2
+
+# Settings.
+EXPLORE, EXPLORE_MOST, DELTA, SHARE, DETECT, MIX = range(6)
+
+# What is remembered beside the models: sums over all rewards; the noise, recent, since it last jumped, and overall.
+(
+    ROUNDS,
+    REWARD_SQUARES,
+    FEATURE_SQUARES,
+    FIRST_SQUARE,
+    RECENT_SUM,
+    RECENT_COUNT,
+    STEADY_SUM,
+    STEADY_COUNT,
+    ALL_SUM,
+    ALL_COUNT,
+    ELDER_ERRORS,
+    ALARMS,
+    HITS,
+    HIT_VALUE,
+    ONE_VALUE,
+    EXPERTS_LIVE,
+    POOL_VARIANCE,
+    PICK_VARIANCE,
+    NOISE,
+    TASTE,
+    PRIOR,
+    SHRINK,
+) = range(22)
+MEMO = 22
+
+NOT_USABLE = -1
+"""Returned where features are not finite or too large."""
+
+_NOTHING = 1e-150  # a smaller reward has no square
+_FIRST_RIDGE = 0.02  # of the incumbent, in units of the first pool's mean |x|^2
+_LEAST_RIDGE = 1e-6  # of a young model, in the same unit
+_LARGEST = LARGEST_SQUARE * _FIRST_RIDGE
+_PICKS = 0.98  # decay of the variances that steer exploration
+_LIGHT = 1e-3  # a model of less weight does not act
+
+_RECENT = 0.98  # decay of the recent noise, which covers about 50 rewards
+_JUMP = 2.0  # factor between recent and steady noise that counts as a jump
+_JUMP_COUNT = 10.0  # rewards' worth of recent noise needed to say so
+_AFTER_JUMP = 5.0  # rewards' worth of steady noise that the recent one is taken for after a jump
+_WILD = 20.0  # cap of a squared error in the noise, in units of its expectation
+_FLOOR_AT_FIRST = 0.05  # of the mean squared reward, while there is less than one reward's worth of noise
+_ROUNDING = 1e-12  # of the mean squared reward: noise below it is rounding
+_CLICK_NOISE = 0.75  # least share of p (1 - p) that is noise
+_LEAST_PRIOR = 0.2  # variance of a new taste, at least this share of an average taste's
+
+_EXPERT_SPREAD = 0.3  # prior variance of an expert's weights, in units of an average taste's
+_WEIGHT_NU = 5.0  # degrees of freedom of the likelihood that weighs models: wild rewards must not move much weight
+_EVIDENCE_NU = 8.0  # most rewards' worth of noise that a young model takes over
+_CLICK_NU = 50.0  # both, for clicks, whose errors cannot be wild
+_CLICK_CAUTION = 3.0  # extra log-evidence for an alarm on clicks, whose errors are skewed
+
+
+@jit
+def begin(memo: Floats, models: Floats, square: float, dim: int) -> None:
+    """Set the unit of the features, once: the mean |x|^2 of the first pool."""
+    memo[FIRST_SQUARE] = square
+    for model in range(2):
+        ridge = square if model == ELDER else _FIRST_RIDGE * square
+        at = 1 + dim
+        for i in range(dim):
+            models[model, at + i] = 1.0 / ridge
+            at += i + 1
+    memo[NOISE] = 1.0
+
+
+@jit
+def choose(rules: Floats, memo: Floats, weights: Floats, models: Floats, features: Floats) -> int:
+    """Index of the arm with the highest mean + c * deviation under the mixture, ties to the lowest."""
+    count, d = features.shape
+    total = 0.0
+    largest = 0.0
+    for k in range(count):
+        square = 0.0
+        for i in range(d):
+            square += features[k, i] * features[k, i]
+        if not finite(square):
+            return NOT_USABLE
+        total += square / count
+        largest = max(largest, square)
+    if memo[FIRST_SQUARE] == 0.0 and total > 0.0:
+        if largest > _LARGEST * total:
+            return NOT_USABLE
+        begin(memo, models, total, d)
+    if not largest <= _LARGEST * memo[FIRST_SQUARE]:
+        return NOT_USABLE
+    mixture = _mixture(rules, memo, weights, models)
+    variances = squares(mixture, features)
+    spread = memo[POOL_VARIANCE] / memo[PICK_VARIANCE] if memo[PICK_VARIANCE] > 0.0 else 1.0
+    explore = min(rules[EXPLORE] * max(spread, 1.0), rules[EXPLORE_MOST])
+    scores = np.empty(count)
+    best = -math.inf
+    mean_variance = 0.0
+    for k in range(count):
+        mean = 0.0
+        for i in range(d):
+            mean += features[k, i] * mixture[1 + i]
+        scores[k] = mean + explore * math.sqrt(variances[k])
+        best = max(best, scores[k])
+        mean_variance += variances[k] / count
+    pick = 0
+    while scores[pick] < best - TIE * abs(best):
+        pick += 1
+    if memo[REWARD_SQUARES] > 0.0:
+        memo[POOL_VARIANCE] = _PICKS * memo[POOL_VARIANCE] + mean_variance
+        memo[PICK_VARIANCE] = _PICKS * memo[PICK_VARIANCE] + variances[pick]
+    return pick
+
+
+@jit
+def _mixture(rules: Floats, memo: Floats, weights: Floats, models: Floats) -> Floats:
+    """Row with the weighted mean of the models' means and covariances."""
+    result = np.zeros(models.shape[1])
+    d = _dim(models)
+    heaviest = np.argmax(weights)
+    for m in range(len(weights)):
+        weight = weights[m]
+        if rules[MIX] == 0.0:
+            weight = 1.0 if m == heaviest else 0.0
+        if weight < _LIGHT:
+            continue
+        row = models[INCUMBENT + m]
+        scale = weight * memo[NOISE] if m == 0 else weight
+        for i in range(1, 1 + d):
+            result[i] += weight * row[i]
+        for i in range(1 + d, len(row)):
+            result[i] += scale * row[i]
+    return result
+
+
+@jit
+def _dim(models: Floats) -> int:
+    """Number of features of rows of this length."""
+    return int((math.sqrt(8.0 * models.shape[1] + 1.0) - 3.0) / 2.0 + 0.5)
+
+
+@jit
+def learn(
+    rules: Floats,
+    keep: Floats,
+    memo: Floats,
+    weights: Floats,
+    models: Floats,
+    rungs: Floats,
+    before: Floats,
+    x: Floats,
+    reward: float,
+    alarm: Floats,
+) -> int:
+    """Learn one reward; 1 if it raised an alarm, whose numbers are then in `alarm`, else 0, or NOT_USABLE.
+
+    `keep` is how much an expert keeps of what it knows, each round; `before` gets the incumbent's weights at an alarm.
+    """
+    d = len(x)
+    if abs(reward) < _NOTHING:
+        reward = 0.0
+    size = _begin_round(memo, models, x, reward)
+    if size <= 0.0:
+        return 0 if size == 0.0 else NOT_USABLE
+    noise = memo[NOISE]
+    clicks = memo[ONE_VALUE] > 0.0
+    z = np.empty(d)
+    errors = np.zeros(len(weights))
+    variances = np.ones(len(weights))
+    width = _learn_models(keep, memo, models, x, reward, z, errors, variances)
+    _learn_noise(memo, weights, errors, variances)
+    if memo[EXPERTS_LIVE] > 0.0:
+        _learn_weights(rules, memo, weights, errors, variances, noise)
+
+    fired = 0
+    elder, incumbent = models[ELDER], models[INCUMBENT]
+    if rules[DETECT] > 0.0:
+        own = errors[0] ** 2 / (width * noise)
+        best, strongest = evidence.show(rungs, x, reward, z, own, width - 1.0, noise)
+        threshold = math.log((incumbent[0] + 2.0) / rules[DELTA]) + (_CLICK_CAUTION if clicks else 0.0)
+        if best >= 0 and strongest > threshold and _ready(memo, d):
+            fired = 1
+            alarm[0], alarm[1], alarm[2] = strongest, threshold, rungs[best, 0]
+            _replace(memo, weights, incumbent, rungs, best, before)
+
+    memo[ROUNDS] += 1.0
+    memo[REWARD_SQUARES] += reward * reward
+    memo[FEATURE_SQUARES] += size
+    if reward != 0.0:
+        if memo[HITS] == 0.0:
+            memo[HIT_VALUE], memo[ONE_VALUE] = reward, 1.0
+        elif reward != memo[HIT_VALUE]:
+            memo[ONE_VALUE] = 0.0
+        memo[HITS] += 1.0
+    _rescale(memo, elder, d)
+    if memo[REWARD_SQUARES] > 0.0:
+        if memo[EXPERTS_LIVE] == 0.0 and memo[ALL_COUNT] >= d and len(weights) > 1:
+            _start_experts(memo, weights, models, d)
+        if rules[DETECT] > 0.0 and incumbent[0] >= 2.0:
+            rung = evidence.rung_of(int(memo[ROUNDS]))
+            ridge = max(memo[NOISE] / memo[PRIOR], _LEAST_RIDGE * memo[FIRST_SQUARE])
+            nu = min(max(memo[RECENT_COUNT], 0.5), _CLICK_NU if memo[ONE_VALUE] > 0.0 else _EVIDENCE_NU)
+            evidence.give_birth(rungs[rung], elder[1 : 1 + d], memo[SHRINK], ridge, nu, memo[NOISE])
+    return fired
+
+
+@jit
+def _begin_round(memo: Floats, models: Floats, x: Floats, reward: float) -> float:
+    """|x|^2, 0 where nothing can be learned yet, -1 where it is not usable; sets the units the first time."""
+    size = 0.0
+    for i in range(len(x)):
+        size += x[i] * x[i]
+    if not finite(size) or (memo[FIRST_SQUARE] > 0.0 and not size <= _LARGEST * memo[FIRST_SQUARE]):
+        return -1.0
+    if memo[FIRST_SQUARE] == 0.0:
+        if size == 0.0:
+            return 0.0
+        begin(memo, models, size, len(x))
+    if memo[REWARD_SQUARES] == 0.0 and reward != 0.0:
+        memo[NOISE] = reward * reward
+        memo[TASTE] = memo[PRIOR] = reward * reward / memo[FIRST_SQUARE]
+    return size
+
+
+@jit
+def _learn_models(
+    keep: Floats,
+    memo: Floats,
+    models: Floats,
+    x: Floats,
+    reward: float,
+    z: Floats,
+    errors: Floats,
+    variances: Floats,
+) -> float:
+    """Show the reward to elder, incumbent and experts; fills in the errors of the last two and their variances.
+
+    Returns 1 + x' A^-1 x of the incumbent.
+    """
+    d = len(x)
+    noise = memo[NOISE]
+    elder, incumbent = models[ELDER], models[INCUMBENT]
+    mean, square, _ = multiply(incumbent, x, z)
+    width = 1.0 + max(square, 0.0)
+    errors[0], variances[0] = reward - mean, noise * width
+    absorb(incumbent, z, errors[0], width)
+    if memo[EXPERTS_LIVE] > 0.0:
+        for m in range(1, len(errors)):
+            row = models[INCUMBENT + m]
+            _forget(row, elder, d, keep[m - 1], memo[SHRINK], _EXPERT_SPREAD * memo[TASTE])
+            mean, square, _ = multiply(row, x, z)
+            errors[m], variances[m] = reward - mean, noise + max(square, 0.0)
+            absorb(row, z, errors[m], variances[m])
+    mean, square, _ = multiply(elder, x, z)
+    error, spread = reward - mean, 1.0 + max(square, 0.0)
+    memo[ELDER_ERRORS] += error * error / spread
+    absorb(elder, z, error, spread)
+    return width
+
+
+@jit
+def _forget(row: Floats, elder: Floats, d: int, keep: float, shrink: float, spread: float) -> None:
+    """Let an expert drift towards the elder's (shrunken) weights, and its doubt towards `spread`."""
+    for i in range(1, 1 + d):
+        row[i] = keep * row[i] + (1.0 - keep) * shrink * elder[i]
+    for i in range(1 + d, len(row)):
+        row[i] *= keep * keep
+    at = 1 + d
+    for i in range(d):
+        row[at + i] += (1.0 - keep * keep) * spread
+        at += i + 1
+
+
+@jit
+def _learn_noise(memo: Floats, weights: Floats, errors: Floats, variances: Floats) -> None:
+    """Add this round's errors to the noise: of variance v, an error e is worth noise / v rewards."""
+    noise = memo[NOISE]
+    worth, total = 0.0, 0.0
+    for m in range(len(weights)):
+        if weights[m] > 0.0:
+            share = noise / variances[m]
+            worth += weights[m] * share
+            total += weights[m] * (share * errors[m]) ** 2
+    total = min(total, _WILD * worth * noise)
+    memo[RECENT_SUM] = _RECENT * memo[RECENT_SUM] + total
+    memo[RECENT_COUNT] = _RECENT * memo[RECENT_COUNT] + worth
+    memo[STEADY_SUM] += total
+    memo[STEADY_COUNT] += worth
+    memo[ALL_SUM] += total
+    memo[ALL_COUNT] += worth
+    if memo[RECENT_COUNT] > _JUMP_COUNT and memo[RECENT_SUM] > 0.0:
+        recent = memo[RECENT_SUM] / memo[RECENT_COUNT]
+        steady = memo[STEADY_SUM] / memo[STEADY_COUNT]
+        if recent > _JUMP * steady or recent < steady / _JUMP:
+            memo[STEADY_COUNT] = _AFTER_JUMP
+            memo[STEADY_SUM] = _AFTER_JUMP * recent
+
+
+@jit
+def _learn_weights(
+    rules: Floats, memo: Floats, weights: Floats, errors: Floats, variances: Floats, noise: float
+) -> None:
+    """Weigh models by the Student-t likelihood of the reward, then share a little weight out again.
+
+    The law of a click depends on its mean alone, so that for clicks all models get the same variance.
+    """
+    clicks = memo[ONE_VALUE] > 0.0
+    nu = min(max(memo[RECENT_COUNT], 1.0), _CLICK_NU if clicks else _WEIGHT_NU)
+    count = len(weights)
+    logs = np.empty(count)
+    top = -math.inf
+    for m in range(count):
+        variance = noise if clicks else variances[m]
+        logs[m] = -0.5 * (math.log(variance) + (nu + 1.0) * math.log(1.0 + errors[m] ** 2 / (nu * variance)))
+        top = max(top, logs[m])
+    total = 0.0
+    for m in range(count):
+        weights[m] *= math.exp(logs[m] - top)
+        total += weights[m]
+    for m in range(count):
+        fair = 0.5 if m == 0 else 0.5 / (count - 1)
+        weights[m] = (1.0 - rules[SHARE]) * weights[m] / total + rules[SHARE] * fair
+
+
+@jit
+def _ready(memo: Floats, d: int) -> bool:
+    """Enough seen for an alarm: 2 d rewards' worth of noise and, of clicks, d of the rarer outcome."""
+    rarer = min(memo[HITS], memo[ROUNDS] - memo[HITS])
+    ready: bool = memo[ALL_COUNT] >= 2.0 * d and (memo[ONE_VALUE] == 0.0 or rarer >= d)
+    return ready
+
+
+@jit
+def _replace(memo: Floats, weights: Floats, incumbent: Floats, rungs: Floats, best: int, before: Floats) -> None:
+    """Make a young model the incumbent: it leads, and what it leaves unexplained is the noise."""
+    d = len(before)
+    before[:] = incumbent[1 : 1 + d]
+    recent, worth = evidence.noise_since(rungs[best], d)
+    if memo[ONE_VALUE] == 0.0:
+        memo[RECENT_COUNT] = min(memo[RECENT_COUNT], worth)
+        memo[RECENT_SUM] = memo[RECENT_COUNT] * recent
+        memo[STEADY_COUNT] = min(memo[STEADY_COUNT], memo[RECENT_COUNT])
+        memo[STEADY_SUM] = memo[STEADY_COUNT] * recent
+    incumbent[:] = rungs[best, : len(incumbent)]
+    evidence.clear(rungs)
+    memo[ALARMS] += 1.0
+    weights[0] = np.max(weights)
+    weights /= np.sum(weights)
+
+
+@jit
+def _rescale(memo: Floats, elder: Floats, d: int) -> None:
+    """Noise, size of a taste, prior of a new taste and trust in the elder, from all rewards so far."""
+    if memo[REWARD_SQUARES] == 0.0:
+        return
+    rounds = memo[ROUNDS]
+    mean_square = memo[REWARD_SQUARES] / rounds
+    overall = memo[ALL_SUM] / memo[ALL_COUNT]
+    noise = memo[STEADY_SUM] / memo[STEADY_COUNT]
+    if memo[ONE_VALUE] > 0.0:
+        rate = (memo[HITS] + 1.0) / (rounds + 2.0)
+        noise = max(overall, _CLICK_NOISE * rate * (1.0 - rate) * memo[HIT_VALUE] ** 2)
+    if memo[RECENT_COUNT] < 1.0:
+        noise = max(noise, _FLOOR_AT_FIRST * mean_square)
+    memo[NOISE] = max(noise, _ROUNDING * mean_square)
+    memo[TASTE] = memo[REWARD_SQUARES] / memo[FEATURE_SQUARES]
+    # What the elder cannot explain beyond noise is how far tastes spread around it.
+    spread = max(memo[ELDER_ERRORS] / rounds - overall, 0.0) * rounds / memo[FEATURE_SQUARES]
+    memo[PRIOR] = min(max(spread, _LEAST_PRIOR * memo[TASTE]), memo[TASTE])
+    length = 0.0
+    for i in range(d):
+        length += elder[1 + i] * elder[1 + i] / d
+    # James-Stein: the elder is the mean of alarms + 1 tastes.
+    memo[SHRINK] = max(0.0, 1.0 - spread / ((memo[ALARMS] + 1.0) * length)) if length > 0.0 else 0.0
+
+
+@jit
+def _start_experts(memo: Floats, weights: Floats, models: Floats, d: int) -> None:
+    """Give every expert the elder's weights, full doubt, and an even share of half the weight."""
+    memo[EXPERTS_LIVE] = 1.0
+    weights[0] = 0.5
+    for m in range(1, len(weights)):
+        weights[m] = 0.5 / (len(weights) - 1)
+        row = models[INCUMBENT + m]
+        row[:] = 0.0
+        at = 1 + d
+        for i in range(d):
+            row[1 + i] = models[ELDER, 1 + i]
+            row[at + i] = _EXPERT_SPREAD * memo[TASTE]
+            at += i + 1

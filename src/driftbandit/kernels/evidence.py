@@ -1,0 +1,120 @@
+"""A ladder of young models that compete with an incumbent: which of them explains the rewards since its birth better?
+
+Rung z of the ladder holds the model that was born at the latest round divisible by 2^z and not by 2^(z + 1); it lives
+for 2^(z + 1) rounds, until the next one of its rung is born; the top rung takes all that would be higher. So there is
+one young model of every age up to a factor of two, at one update each. A rung's row is a `ridge` row ``[n, theta, A^-1]`` followed by the sums named below; n = -1
+marks an empty rung.
+
+All errors are in units of the noise level, e^2 / (1 + x' A^-1 x) / sigma^2, and capped, so that one wild reward cannot
+make a case. With the noise variance integrated out under a prior worth `nu` rewards, the log-evidence of a rung against
+the incumbent over the n rewards both have seen is
+
+    (nu + n) / 2 * ln((nu + incumbent's errors) / (nu + own errors)) - sum of ln((1 + own q) / (1 + incumbent's q)) / 2.
+"""
+
+from __future__ import annotations
+
+import math
+
+from driftbandit.core import Floats
+from driftbandit.kernels.compile import jit
+from driftbandit.kernels.ridge import absorb, multiply, row_size
+
+RUNGS = 10
+"""A young model lives for at most 2^(RUNGS - 1) rounds; older ones were found to add nothing."""
+
+_THEIRS, _OWN, _LOG_WIDTH, _LARGEST_GAIN, _NU, _NOISE = range(6)
+_SUMS = 6
+
+_ERROR_CAP = 200.0
+"""Most that one error counts; two such errors after a shift are still enough for an alarm."""
+
+_WITHOUT_BEST = 3.0
+"""Log-evidence that must remain when the single most telling reward is left out."""
+
+
+def rung_size(dim: int) -> int:
+    """Length of a rung's row."""
+    return row_size(dim) + _SUMS
+
+
+@jit
+def rung_of(born: int) -> int:
+    """How often two divides the round of birth, up to the top rung."""
+    rung = 0
+    while born % 2 == 0 and rung < RUNGS - 1:
+        born //= 2
+        rung += 1
+    return rung
+
+
+@jit
+def give_birth(rung: Floats, mean: Floats, shrink: float, ridge: float, nu: float, noise: float) -> None:
+    """Start a model whose weights are N(shrink * mean, noise / ridge) and that knows `nu` rewards' worth of `noise`."""
+    d = len(mean)
+    rung[:] = 0.0
+    at = 1 + d
+    for i in range(d):
+        rung[1 + i] = shrink * mean[i]
+        rung[at + i] = 1.0 / ridge
+        at += i + 1
+    rung[at + _NU] = nu
+    rung[at + _NOISE] = noise
+
+
+@jit
+def clear(rungs: Floats) -> None:
+    """Empty all rungs."""
+    rungs[:] = 0.0
+    rungs[:, 0] = -1.0
+
+
+@jit
+def show(
+    rungs: Floats, x: Floats, reward: float, z: Floats, theirs: float, q: float, noise: float
+) -> tuple[int, float]:
+    """Show a reward to all rungs; returns the one with the strongest evidence, -1 if none, and its log-evidence.
+
+    Parameters
+    ----------
+    theirs, q :
+        The incumbent's squared error over 1 + q, in units of `noise`, and its q = x' A^-1 x.
+    """
+    best, strongest = -1, 0.0
+    sums = 1 + len(x) + len(x) * (len(x) + 1) // 2
+    theirs = min(theirs, _ERROR_CAP)
+    for k in range(len(rungs)):
+        rung = rungs[k]
+        if rung[0] < 0.0:
+            continue
+        mean, square, _ = multiply(rung, x, z)
+        width = 1.0 + max(square, 0.0)
+        error = reward - mean
+        own = min(error * error / (width * noise), _ERROR_CAP)
+        absorb(rung, z, error, width)
+        rung[sums + _THEIRS] += theirs
+        rung[sums + _OWN] += own
+        rung[sums + _LOG_WIDTH] += math.log(width / (1.0 + q))
+        rung[sums + _LARGEST_GAIN] = max(rung[sums + _LARGEST_GAIN], theirs - own)
+        evidence = _log_evidence(rung, sums, 0.0)
+        if evidence > max(strongest, _WITHOUT_BEST) and (
+            _log_evidence(rung, sums, rung[sums + _LARGEST_GAIN]) > _WITHOUT_BEST
+        ):
+            best, strongest = k, evidence
+    return best, strongest
+
+
+@jit
+def noise_since(rung: Floats, dim: int) -> tuple[float, float]:
+    """Estimate of the noise variance from a rung's prior and its own errors, and how many rewards that is worth."""
+    sums = 1 + dim + dim * (dim + 1) // 2
+    worth = rung[sums + _NU] + rung[0]
+    return rung[sums + _NOISE] * (rung[sums + _NU] + rung[sums + _OWN]) / worth, worth
+
+
+@jit
+def _log_evidence(rung: Floats, sums: int, left_out: float) -> float:
+    nu = rung[sums + _NU]
+    gain = math.log((nu + rung[sums + _THEIRS] - left_out) / (nu + rung[sums + _OWN]))
+    evidence: float = 0.5 * ((nu + rung[0]) * gain - rung[sums + _LOG_WIDTH])
+    return evidence

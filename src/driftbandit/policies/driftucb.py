@@ -1,0 +1,223 @@
+"""DriftUCB: follows shifts and drift without being told the noise, the number of changes, or the scale of anything.
+
+One incumbent model learns from every reward since the last alarm. Beside it three things work, each of which can be
+switched off: a ladder of younger models, of which one replaces the incumbent when it explains the recent rewards so
+much better that chance is ruled out (the alarm); a few experts that forget at different speeds, for slow drift; and a
+mixture of incumbent and experts, weighted by how well they predicted, which acts. The noise level and the sizes of
+rewards and features are estimated on the way, so that units do not matter. Our own policy; docs/policies/driftucb.md
+says what each part buys.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from driftbandit.core import Change, Floats, as_dim, as_example, as_number, as_pool, as_reward, not_finite
+from driftbandit.kernels import drift
+from driftbandit.kernels.evidence import RUNGS, clear, rung_size
+from driftbandit.kernels.ridge import row_size
+from driftbandit.policies.base import PolicyBase
+
+
+@dataclass(frozen=True, slots=True)
+class Expert:
+    """One of the models that act.
+
+    Attributes
+    ----------
+    memory : float
+        Rounds after which it has forgotten most of a reward; infinite for the incumbent.
+    weight : float
+        Its share in the mixture.
+    """
+
+    memory: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why a DriftUCB acts as it does.
+
+    Attributes
+    ----------
+    experts : tuple of Expert
+        The incumbent, then the experts.
+    noise : float
+        Estimated standard deviation of a reward around its mean.
+    age : int
+        Rewards that the incumbent has learned.
+    last_change : Change or None
+        The latest alarm.
+    moved : tuple of (int, float, float)
+        Feature, its weight before the latest alarm and its weight now, the most changed first; empty before any alarm.
+    """
+
+    experts: tuple[Expert, ...]
+    noise: float
+    age: int
+    last_change: Change | None
+    moved: tuple[tuple[int, float, float], ...]
+
+
+class DriftUCB(PolicyBase):
+    """The policy that needs to be told nothing.
+
+    Parameters
+    ----------
+    dim : int
+        Number of features.
+    explore : float
+        Multiplier of an arm's standard deviation in the choice; it rises to `explore_most` while the chosen arms are
+        much better known than the others shown.
+    explore_most : float
+        See `explore`.
+    delta : float
+        How rare a false alarm should be: an alarm needs log-evidence of ln((incumbent's rewards + 2) / delta).
+    memory : sequence of float
+        Memory of the experts, in rounds; empty for none.
+    share : float
+        Share of the weight that is dealt out anew every round, half of it to the incumbent.
+    detect : bool
+        Whether younger models may replace the incumbent; without it there are no alarms.
+    mix : bool
+        Whether the weighted mixture acts; without it the heaviest model does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> policy = DriftUCB(dim=5)
+    >>> for t in range(1000):
+    ...     features = rng.standard_normal((10, 5))
+    ...     arm = policy.choose(features)
+    ...     taste = [0.5, 0.5, 0.5, 0.5, 0.5] if t < 500 else [0.5, 0.5, 0.5, 0.5, -0.5]
+    ...     changes = policy.learn(features[arm], features[arm] @ taste + 0.1 * rng.standard_normal())
+    >>> [(change.kind, change.round) for change in policy.changes]
+    [('restarted', 502)]
+    >>> why = policy.explain()
+    >>> [feature for feature, _, _ in why.moved][:1], round(why.noise, 1)
+    ([4], 0.1)
+    """
+
+    dim: int
+    evidence: ClassVar[tuple[str, ...]] = ("log_evidence", "threshold", "shift_at")
+
+    _parts = (*PolicyBase._parts, "_memo", "_weights", "_models", "_rungs", "_before")
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        explore: float = 0.5,
+        explore_most: float = 3.0,
+        delta: float = 0.02,
+        memory: Sequence[float] = (50.0, 500.0, 5_000.0, 50_000.0),
+        share: float = 0.001,
+        detect: bool = True,
+        mix: bool = True,
+    ) -> None:
+        super().__init__()
+        self.dim = as_dim(dim)
+        self.explore = as_number("explore", explore, 0.0)
+        self.explore_most = as_number("explore_most", explore_most, self.explore)
+        self.delta = as_number("delta", delta, 0.0, 1.0, open_low=True)
+        self.memory = tuple(as_number("memory", rounds, 1.0) for rounds in memory)
+        self.share = as_number("share", share, 0.0, 1.0)
+        self.detect = bool(detect)
+        self.mix = bool(mix)
+        self._rules = np.array(
+            [self.explore, self.explore_most, self.delta, self.share, float(self.detect), float(self.mix)]
+        )
+        self._keep = np.array([1.0 - 1.0 / rounds for rounds in self.memory])
+        self._memo = np.zeros(drift.MEMO)
+        self._weights = np.zeros(1 + len(self.memory))
+        self._weights[0] = 1.0
+        self._models = np.zeros((drift.EXPERTS + len(self.memory), row_size(self.dim)))
+        self._rungs = np.zeros((RUNGS, rung_size(self.dim)))
+        clear(self._rungs)
+        self._before = np.zeros(self.dim)
+        self._alarm = np.zeros(3)
+
+    @property
+    def noise(self) -> float:
+        """Estimated standard deviation of a reward around its mean; NaN before the first reward that is not 0."""
+        return math.sqrt(self._memo[drift.NOISE]) if self._memo[drift.REWARD_SQUARES] else math.nan
+
+    @property
+    def theta(self) -> Floats:
+        """Weights of the incumbent."""
+        theta: Floats = self._models[drift.INCUMBENT, 1 : 1 + self.dim].copy()
+        return theta
+
+    def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
+        """Index of the arm to play among this round's candidates, shape (K, dim); `arms` is ignored."""
+        pool = as_pool(features, self.dim)
+        best = drift.choose(self._rules, self._memo, self._weights, self._models, pool)
+        if best < 0:
+            raise self._not_usable(pool)
+        return best
+
+    def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
+        """Learn the reward of an arm with these features, shape (dim,); returns the changes it revealed."""
+        x = as_example(features, self.dim)
+        reward = as_reward(reward)
+        fired = drift.learn(
+            self._rules,
+            self._keep,
+            self._memo,
+            self._weights,
+            self._models,
+            self._rungs,
+            self._before,
+            x,
+            reward,
+            self._alarm,
+        )
+        if fired < 0:
+            raise self._not_usable(x)
+        self.rounds += 1
+        if not fired:
+            return ()
+        log_evidence, threshold, age = self._alarm.tolist()
+        facts = {"log_evidence": log_evidence, "threshold": threshold, "shift_at": self.rounds - age}
+        return self._report(Change(self.rounds, "restarted", 0, facts))
+
+    def explain(self) -> Explanation:
+        """Which experts act, the noise, and what moved at the latest alarm."""
+        changes = self.changes
+        moved: tuple[tuple[int, float, float], ...] = ()
+        if changes:
+            now = self.theta
+            order = np.argsort(-np.abs(now - self._before), kind="stable").tolist()
+            moved = tuple((i, float(self._before[i]), float(now[i])) for i in order)
+        return Explanation(
+            experts=tuple(
+                Expert(memory, weight)
+                for memory, weight in zip((math.inf, *self.memory), self._weights.tolist(), strict=True)
+            ),
+            noise=self.noise,
+            age=int(self._models[drift.INCUMBENT, 0]),
+            last_change=changes[-1] if changes else None,
+            moved=moved,
+        )
+
+    def _not_usable(self, features: Floats) -> ValueError:
+        if not np.isfinite(features).all():
+            return not_finite(features)
+        return ValueError(
+            f"features: an absolute value of {np.abs(features).max():g} is too large beside the first ones seen "
+            f"(|x|^2 was {self._memo[drift.FIRST_SQUARE]:g} on average); scale the features"
+        )
+
+    def _after_restore(self) -> None:
+        if (self._memo < 0.0)[[drift.ROUNDS, drift.FIRST_SQUARE, drift.NOISE]].any():
+            raise ValueError("state: memo: counts and squares must not be negative")
+        if (self._weights < 0.0).any() or not 0.0 < self._weights.sum() < 2.0:
+            raise ValueError("state: weights: expected shares that add up to 1")

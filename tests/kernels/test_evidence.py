@@ -1,0 +1,78 @@
+"""The ladder of young models against textbook Bayesian regression."""
+
+import math
+
+import numpy as np
+import pytest
+
+from driftbandit.kernels import evidence
+from driftbandit.kernels.ridge import absorb, multiply, row_size
+
+DIM, NU, NOISE = 3, 4.0, 0.25
+
+
+def log_marginal(x, rewards, mean, ridge):
+    """ln p(rewards) up to a constant, weights N(mean, s2 / ridge), noise variance s2 integrated out."""
+    spread = np.eye(len(x)) + x @ x.T / ridge
+    error = rewards - x @ mean
+    fit = error @ np.linalg.solve(spread, error) / NOISE
+    return -0.5 * np.linalg.slogdet(spread)[1] - 0.5 * (NU + len(x)) * math.log(NU + fit)
+
+
+def test_log_evidence_is_the_ratio_of_marginal_likelihoods():
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((12, DIM))
+    mean = np.array([1.0, -1.0, 0.5])
+    rewards = x @ (mean + 0.3) + 0.5 * rng.standard_normal(12)
+    rungs = np.zeros((1, evidence.rung_size(DIM)))
+    evidence.give_birth(rungs[0], mean, 1.0, 0.7, NU, NOISE)
+    incumbent = np.zeros(evidence.rung_size(DIM))
+    evidence.give_birth(incumbent, np.zeros(DIM), 0.0, 50.0, NU, NOISE)
+    z = np.empty(DIM)
+    for t in range(12):
+        predicted, q, _ = multiply(incumbent, x[t], z)
+        error = rewards[t] - predicted
+        absorb(incumbent, z, error, 1.0 + q)
+        best, strongest = evidence.show(rungs, x[t], rewards[t], z, error**2 / ((1.0 + q) * NOISE), q, NOISE)
+    expected = log_marginal(x, rewards, mean, 0.7) - log_marginal(x, rewards, np.zeros(DIM), 50.0)
+    assert best == 0
+    assert strongest == pytest.approx(expected, rel=1e-9)
+
+
+def test_noise_since_birth():
+    rung = np.zeros((1, evidence.rung_size(1)))
+    evidence.give_birth(rung[0], np.zeros(1), 1.0, 1.0, NU, NOISE)
+    evidence.show(rung, np.array([1.0]), 1.0, np.empty(1), 0.0, 0.0, NOISE)
+    # One error of 1 with variance 2 sigma^2: 1 / (2 * .25) = 2 units of noise, beside the prior's 4.
+    noise, worth = evidence.noise_since(rung[0], 1)
+    assert (noise, worth) == (pytest.approx(NOISE * (4.0 + 2.0) / 5.0), 5.0)
+
+
+def test_one_wild_reward_makes_no_case():
+    rungs = np.zeros((1, evidence.rung_size(1)))
+    evidence.give_birth(rungs[0], np.zeros(1), 1.0, 1e6, NU, NOISE)
+    shown = [evidence.show(rungs, np.array([1.0]), 0.0, np.empty(1), wrong, 0.0, NOISE) for wrong in (1e9, 0.0, 0.0)]
+    assert [best for best, _ in shown] == [-1, -1, -1], "without its one telling reward the evidence is gone"
+    again, strongest = evidence.show(rungs, np.array([1.0]), 0.0, np.empty(1), 1e9, 0.0, NOISE)
+    assert again == 0
+    assert strongest == pytest.approx(0.5 * (NU + 4) * math.log((NU + 400.0) / NU)), "errors are capped at 200"
+
+
+def test_rungs_cover_every_age_up_to_a_factor_of_two():
+    born = {}
+    for t in range(1, 2000):
+        rung = evidence.rung_of(t)
+        assert t % 2**rung == 0
+        assert t % 2 ** (rung + 1) != 0 or rung == evidence.RUNGS - 1
+        born[rung] = t
+        ages = {t - birth for birth in born.values()}
+        for age in (a for a in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512) if a < t):
+            assert any(age / 2 <= other <= 2 * age for other in ages)
+
+
+def test_clear_empties():
+    rungs = np.ones((3, evidence.rung_size(2)))
+    evidence.clear(rungs)
+    assert evidence.show(rungs, np.ones(2), 1.0, np.empty(2), 1e9, 0.0, 1.0) == (-1, 0.0)
+    assert (rungs[:, 1:] == 0.0).all()
+    assert row_size(2) == 6
