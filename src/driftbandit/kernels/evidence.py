@@ -2,8 +2,8 @@
 
 Rung z of the ladder holds the model that was born at the latest round divisible by 2^z and not by 2^(z + 1); it lives
 for 2^(z + 1) rounds, until the next one of its rung is born; the top rung takes all that would be higher. So there is
-one young model of every age up to a factor of two, at one update each. A rung's row is a `ridge` row ``[n, theta, A^-1]`` followed by the sums named below; n = -1
-marks an empty rung.
+one young model of every age up to a factor of two, at one update each. A rung's row is a `ridge` row
+``[n, theta, A^-1]`` followed by the sums named below; n = -1 marks an empty rung.
 
 All errors are in units of the noise level, e^2 / (1 + x' A^-1 x) / sigma^2, and capped, so that one wild reward cannot
 make a case. With the noise variance integrated out under a prior worth `nu` rewards, the log-evidence of a rung against
