@@ -16,9 +16,10 @@ from driftbandit.benchmarks.peers import Player, installed
 from driftbandit.core import Floats
 from driftbandit.evaluation.results import Table
 from driftbandit.policies.dlinucb import DLinUCB
+from driftbandit.policies.driftucb import DriftUCB
 from driftbandit.policies.linucb import LinUCB
 
-SIZES = ((6, 10), (25, 25), (25, 1000), (100, 100))
+SIZES = ((6, 10), (10, 10), (25, 25), (25, 1000), (100, 100))
 """Features and arms a round."""
 
 ROUNDS = 5000
@@ -75,6 +76,7 @@ def _three_members(dim: int) -> DLinUCB:
 OURS: dict[str, Callable[[int, int], Player]] = {
     "LinUCB": lambda dim, arms: _ByRow(LinUCB(dim)),
     "DLinUCB, 3 members": lambda dim, arms: _ByRow(_three_members(dim)),
+    "DriftUCB": lambda dim, arms: _ByRow(DriftUCB(dim)),
 }
 BASELINES: dict[str, Callable[[int, int], Player]] = {
     "NumPy LinUCB": lambda dim, arms: _ByRow(NumpyLinUCB(dim)),

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import inspect
 import itertools
 import json
-import multiprocessing
 import os
 import pickle
-import signal
-import sys
 import uuid
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -23,12 +18,11 @@ from tempfile import TemporaryDirectory
 from typing import TypedDict
 
 from driftbandit.core import Policy, as_count
-from driftbandit.environments.rounds import Environment
+from driftbandit.environments.rounds import Environment, Rounds
 from driftbandit.evaluation.simulate import simulate
 from driftbandit.evaluation.trace import Trace
+from driftbandit.evaluation.workers import work_off
 from driftbandit.policies.registry import REGISTRY, Brief, Builder
-
-_SIGNAL_ON_PARENTS_DEATH = 1  # Linux's PR_SET_PDEATHSIG
 
 
 @dataclass(frozen=True)
@@ -40,7 +34,7 @@ class Job:
     seed: int
     entrants: dict[str, Builder | None]
     folder: str
-    """Where traces go; empty if they are only returned."""
+    """Where traces go; empty for a temporary one."""
 
 
 class CompareOptions(TypedDict, total=False):
@@ -127,8 +121,20 @@ def compare(
         left = {name: build for name, build in entrants.items() if (setting, name, seed) not in done}
         if left:
             jobs.append(Job(setting, settings[setting], seed, left, folder))
-    for trace in _run_all(jobs, processes, progress, len(order), len(done)):
-        done[trace.setting, trace.policy, trace.seed] = trace
+    with TemporaryDirectory(prefix="driftbandit-") as shelter:
+        kept = [job if job.folder else replace(job, folder=shelter) for job in jobs]
+        for job in work_off(
+            kept,
+            _run,
+            processes=processes,
+            progress=progress,
+            total=len(order),
+            finished=len(done),
+            runs_of=lambda job: len(job.entrants),
+        ):
+            for name in job.entrants:
+                path = trace_path(job.folder, job.setting, name, job.seed)
+                done[job.setting, name, job.seed] = Trace.load(path)
     return [done[place] for place in order]
 
 
@@ -210,91 +216,25 @@ def code_fingerprint() -> str:
     return digest.hexdigest()
 
 
-def _run(job: Job) -> list[Trace]:
+def _run(job: Job) -> None:
     """Make the rounds of one world and seed once, and play every policy in them."""
     rounds = job.world.rounds(job.seed)
-    traces = []
     for name, build in job.entrants.items():
-        brief = Brief(
-            dim=rounds.dim,
-            noise=rounds.noise,
-            reward_range=rounds.reward_range,
-            shifts=rounds.shifts.tolist(),
-            seed=zlib.crc32(f"{name}/{job.seed}".encode()),
-        )
-        policy = (build or REGISTRY[name].build)(brief)
-        if not isinstance(policy, Policy):
-            raise ValueError(f"policies: the builder of {name!r} made {policy!r}, which is no policy")
         key = run_key(job.world, job.seed, name, build)
-        trace = replace(simulate(policy, rounds, name=name), setting=job.setting, key=key)
-        if job.folder:
-            trace.save(trace_path(job.folder, job.setting, name, job.seed))
-        traces.append(trace)
-    return traces
+        trace = replace(play(name, build, rounds), setting=job.setting, key=key)
+        trace.save(trace_path(job.folder, job.setting, name, job.seed))
 
 
-def _run_all(jobs: list[Job], processes: int, progress: bool, total: int, finished: int) -> Iterator[Trace]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("runs"),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not (progress and console.is_terminal),
-        transient=True,
+def play(name: str, build: Builder | None, rounds: Rounds) -> Trace:
+    """Build a policy for these rounds, the registry's by that name if there is no builder, and play them."""
+    brief = Brief(
+        dim=rounds.dim,
+        noise=rounds.noise,
+        reward_range=rounds.reward_range,
+        shifts=rounds.shifts.tolist(),
+        seed=zlib.crc32(f"{name}/{rounds.seed}".encode()),
     )
-    task = bar.add_task("playing", total=total, completed=finished)
-    parallel = processes > 1 and len(jobs) > 1
-    batches = _in_parallel(jobs, processes) if parallel else map(_run, jobs)
-    if parallel:
-        next(batches)  # forks the workers, before the bar starts a thread
-    with bar:
-        for traces in batches:
-            bar.advance(task, len(traces))
-            yield from traces
-
-
-def _in_parallel(jobs: list[Job], processes: int) -> Iterator[list[Trace]]:
-    """Traces of the jobs as they come, after an empty list once the workers have started.
-
-    Whatever ends this generator early ends the workers too.
-    """
-    # Forked workers start at once and need no import guard in the user's script.
-    method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
-    others = set(multiprocessing.active_children())
-    with (
-        TemporaryDirectory(prefix="driftbandit-") as shelter,
-        ProcessPoolExecutor(
-            min(processes, len(jobs)), multiprocessing.get_context(method), initializer=_follow_parent
-        ) as pool,
-    ):
-        # Traces come back as files. Sent through a pipe they could be cut off in the middle when a worker is ended,
-        # and the pool would wait for the rest for ever.
-        kept = [job if job.folder else replace(job, folder=shelter) for job in jobs]
-        futures = {pool.submit(_run_to_files, job): job for job in kept}
-        try:
-            yield []
-            for future in as_completed(futures):
-                future.result()
-                job = futures[future]
-                yield [Trace.load(trace_path(job.folder, job.setting, name, job.seed)) for name in job.entrants]
-        except BaseException:
-            for worker in set(multiprocessing.active_children()) - others:
-                worker.terminate()
-            raise
-
-
-def _run_to_files(job: Job) -> None:
-    _run(job)
-
-
-def _follow_parent() -> None:
-    """Leave Ctrl-C to the parent, and do not outlive it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_SIGNAL_ON_PARENTS_DEATH, signal.SIGKILL)
+    policy = (build or REGISTRY[name].build)(brief)
+    if not isinstance(policy, Policy):
+        raise ValueError(f"policies: the builder of {name!r} made {policy!r}, which is no policy")
+    return simulate(policy, rounds, name=name)

@@ -1,0 +1,94 @@
+"""Work on all cores: jobs that leave their results in files, a progress bar, and workers that end with their parent."""
+
+from __future__ import annotations
+
+import ctypes
+import multiprocessing
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import TypeVar
+
+Job = TypeVar("Job")
+
+_SIGNAL_ON_PARENTS_DEATH = 1  # Linux's PR_SET_PDEATHSIG
+
+
+def work_off(
+    jobs: Sequence[Job],
+    work: Callable[[Job], object],
+    *,
+    processes: int,
+    progress: bool,
+    total: int,
+    finished: int,
+    runs_of: Callable[[Job], int],
+) -> Iterator[Job]:
+    """Do all jobs and yield each when it is done; results must be left in files.
+
+    Sent through a pipe results could be cut off in the middle when a worker is ended, and the pool would wait for the
+    rest for ever.
+
+    Parameters
+    ----------
+    total, finished, runs_of :
+        What the progress bar counts: all runs, those already done, and how many a job is.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("runs"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not (progress and console.is_terminal),
+        transient=True,
+    )
+    task = bar.add_task("playing", total=total, completed=finished)
+    workers = _in_parallel(jobs, work, processes) if processes > 1 and len(jobs) > 1 else None
+    if workers:
+        next(workers)  # forks them, before the bar starts a thread
+    with bar:
+        for done in workers or ([_after(work, job)] for job in jobs):
+            for job in done:
+                bar.advance(task, runs_of(job))
+                yield job
+
+
+def _after(work: Callable[[Job], object], job: Job) -> Job:
+    work(job)
+    return job
+
+
+def _in_parallel(jobs: Sequence[Job], work: Callable[[Job], object], processes: int) -> Iterator[list[Job]]:
+    """Jobs as they are done, after an empty list once the workers have started.
+
+    Whatever ends this generator early ends the workers too.
+    """
+    # Forked workers start at once and need no import guard in the user's script.
+    method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
+    others = set(multiprocessing.active_children())
+    with ProcessPoolExecutor(
+        min(processes, len(jobs)), multiprocessing.get_context(method), initializer=_follow_parent
+    ) as pool:
+        futures = [pool.submit(_after, work, job) for job in jobs]
+        try:
+            yield []
+            for future in as_completed(futures):
+                yield [future.result()]
+        except BaseException:
+            for worker in set(multiprocessing.active_children()) - others:
+                worker.terminate()
+            raise
+
+
+def _follow_parent() -> None:
+    """Leave Ctrl-C to the parent, and do not outlive it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_SIGNAL_ON_PARENTS_DEATH, signal.SIGKILL)
