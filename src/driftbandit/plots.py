@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart; the paper's policy comes first.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666", "#000000")
-_DASHES = ("-", "--", ":")
+_DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 _FIRST = ("dlinucb", "linucb", "adts", "oracle")
 
 # A policy whose regret is this many times the median one would flatten all other curves.
