@@ -26,12 +26,12 @@ def _table(path, header, rows):
 
 @pytest.fixture
 def tiny_data(tmp_path, no_data):
-    """LastFM and Delicious in the official layout, made up: 12 users, 60 items, 40 tags."""
+    """LastFM and Delicious in the official layout, made up: 12 users, 600 items, 40 tags."""
     rng = np.random.default_rng(0)
     rows = [
         (2 * user + 2, 3 * item + 1, 5 * tag + 1)
         for user in range(12)
-        for item in rng.permutation(60)[: 30 + user]
+        for item in rng.permutation(600)[: 30 + user]
         for tag in rng.permutation(40)[: rng.integers(1, 4)]
     ]
     root = tmp_path / "sets"

@@ -266,17 +266,22 @@ def bench(
     ] = "6x10,25x25,25x1000,100x100",
     rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] = 5000,
     peers: Annotated[bool, typer.Option(help="Also time other packages, where installed.")] = True,
+    loading: Annotated[bool, typer.Option(help="Also time reading, converting and replaying data.")] = True,
+    data: Annotated[Path | None, typer.Option(help="Folder of the data sets; by default $DRIFTBANDIT_DATA.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the rounds.", min=0)] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder to write the table to.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    r"""Time choose + learn beside NumPy and other packages.
+    r"""Time choose + learn beside NumPy and other packages, and reading and replaying data.
 
     Other packages come with pip install 'driftbandit\[bench]'.
 
-    Example: driftbandit bench --sizes 25x25 --no-peers
+    Example: driftbandit bench --sizes 25x25 --no-peers --no-loading
     """
     with _friendly_errors():
+        from dataclasses import asdict
+
+        from driftbandit.benchmarks.loading import loading_table, measure_loading
         from driftbandit.benchmarks.speed import import_ratio, measure, speed_table
         from driftbandit.report import Artefact
 
@@ -294,11 +299,16 @@ def bench(
         microseconds = {
             name: {f"{dim}x{arms}": value for (dim, arms), value in row.items()} for name, row in times.items()
         }
+        figures = measure_loading(data, seed=seed) if loading else []
         artefact = Artefact(
             "bench",
             "Speed",
             text=[f"import driftbandit takes {imports:.1f} times as long as import numpy."],
-            tables=[speed_table(times, rounds)],
-            data={"microseconds": microseconds, "import_ratio": imports},
+            tables=[speed_table(times, rounds), *([loading_table(figures)] if figures else [])],
+            data={
+                "microseconds": microseconds,
+                "import_ratio": imports,
+                "loading": {figure.name: asdict(figure) for figure in figures},
+            },
         )
         _deliver([artefact], out, as_json)
