@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,7 @@ from driftbandit.environments.yahoo import read_yahoo
 from driftbandit.environments.yahoo_converted import open_yahoo
 from driftbandit.environments.yahoo_plan import Plan
 
+PACKED = gzip.compress(b"a line\n" * 5000, mtime=0)
 DAY = "ydata-fp-td-clicks-v1_0.20090501"
 
 
@@ -120,6 +122,31 @@ def test_a_cache_of_ones_own_is_used_and_said(tiny_data, tmp_path, monkeypatch):
     assert "Set DRIFTBANDIT_CACHE" not in succeed("lastfm", "--data", tiny_data, "--cache", tmp_path / "mine").stdout
 
 
+@pytest.mark.parametrize("name", ["lastfm", "delicious", "yahoo"])
+def test_it_is_converted_once_and_again_when_asked_or_changed_or_damaged(tiny_data, name):
+    succeed("yahoo", "--synthetic", 200, "--out", tiny_data / "yahoo")
+    first = as_json(name, "--data", tiny_data)["converted"]
+    path = Path(first["file"])
+    stamp = path.stat().st_mtime_ns
+    assert first["seconds_from_source"] > 0
+    again = as_json(name, "--data", tiny_data)
+    assert (again["converted"]["file"], again["converted"]["seconds_from_source"]) == (first["file"], None)
+    assert path.stat().st_mtime_ns == stamp
+    assert "onverted already" in succeed(name, "--data", tiny_data).stdout
+    assert as_json(name, "--data", tiny_data, "--fresh")["converted"]["seconds_from_source"] > 0
+    whole = path.read_bytes()
+    for damaged in (b"", whole[: len(whole) // 2], b"not a file of ours"):
+        path.write_bytes(damaged)
+        assert as_json(name, "--data", tiny_data)["converted"]["file"] == first["file"]
+        assert path.read_bytes() == whole
+    source = next(file for file in sorted((tiny_data / name).glob("*2009*" if name == "yahoo" else "user_tagged*")))
+    os.utime(source, ns=(10**18, 10**18))
+    changed = as_json(name, "--data", tiny_data)["converted"]
+    assert changed["file"] != first["file"]
+    assert changed["seconds_from_source"] > 0
+    assert not path.exists(), "the old one is of no use"
+
+
 def test_no_convert_writes_nothing(tiny_data):
     before = sorted(tiny_data.rglob("*"))
     assert as_json("lastfm", "--data", tiny_data, "--no-convert")["converted"] is None
@@ -181,6 +208,17 @@ def test_all_that_is_wrong_is_said_at_once(tiny_data):
     (tiny_data / "delicious" / "user_contacts.dat").write_text("userID\n1\n")
     line = fail("delicious", "--data", tiny_data)
     assert "bookmark_tags.dat: missing; user_contacts.dat: line 1: expected the columns userID, contactID" in line
+
+
+def test_the_paper_says_it_in_one_line_too(tiny_data):
+    path = tiny_data / "lastfm" / "user_taggedartists.dat"
+    path.write_bytes(path.read_bytes() + b"2\tnan\t1\t1\t1\t1\n")
+    args = ["paper", "figure4", "--data", str(tiny_data), "--seeds", "1", "--processes", "1", "--out", "out"]
+    result = CliRunner().invoke(app, args)
+    assert result.exit_code == 2
+    assert isinstance(result.exception, SystemExit)
+    assert result.stderr.splitlines()[-1].startswith(f"error: {path}: line ")
+    assert "Traceback" not in result.stderr
 
 
 # ---- download -------------------------------------------------------------------------------------------------------
@@ -305,10 +343,11 @@ def test_a_different_number_of_lines_is_a_warning_with_both():
         (b"", DAY, "the file is empty"),
         (b"", f"{DAY}.gz", "the file is empty"),
         (b"not packed\n", f"{DAY}.gz", "not a gzip file, at line 1"),
-        (gzip.compress(b"a line\n" * 5000)[:-20], f"{DAY}.gz", "the gzip data break off, at line"),
-        (gzip.compress(b"a line\n" * 5000)[:-8] + bytes(8), f"{DAY}.gz", "the gzip data are damaged"),
+        (PACKED[:-20], f"{DAY}.gz", "the gzip data break off, at line"),
+        (PACKED[:-8] + bytes(8), f"{DAY}.gz", "the gzip data are damaged"),
         (None, DAY, "no day files"),
     ],
+    ids=["empty", "empty gz", "not gz", "truncated", "wrong checksum", "folder"],
 )
 def test_broken_days_are_one_line(content, name, words):
     Path("yahoo").mkdir()

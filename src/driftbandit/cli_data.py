@@ -29,6 +29,7 @@ def data(
         typer.Option(help="Folder for converted files; by default $DRIFTBANDIT_CACHE, or where the data is."),
     ] = None,
     convert: Annotated[bool, typer.Option(help="Convert it, so that it opens faster.")] = True,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Convert again what was converted.")] = False,
     download: Annotated[
         bool, typer.Option("--download", help="Fetch lastfm or delicious from GroupLens: you accept its terms.")
     ] = False,
@@ -72,7 +73,7 @@ def data(
                 typer.secho("\n".join(f"wrote {file}" for file in written) or "nothing is missing", err=True)
         if name is DataName.YAHOO:
             with progress_bar("reading", not as_json) as progress:
-                found = sets.check_yahoo(folder, cache, convert, progress)
+                found = sets.check_yahoo(folder, cache, convert, fresh, progress)
         else:
-            found = sets.check_hetrec(name, folder, cache, convert)
+            found = sets.check_hetrec(name, folder, cache, convert, fresh)
         deliver([found], out, as_json)

@@ -28,7 +28,7 @@ from driftbandit.environments.hetrec import Interactions
 from driftbandit.environments.log import Log
 from driftbandit.environments.tables import default_folder
 from driftbandit.environments.yahoo import Report, read_yahoo
-from driftbandit.environments.yahoo_converted import convert_yahoo
+from driftbandit.environments.yahoo_converted import convert_yahoo, recall_yahoo
 from driftbandit.environments.yahoo_converted import form as yahoo_form
 from driftbandit.environments.yahoo_synthetic import line_times, write_synthetic
 from driftbandit.evaluation.results import Table, number_of
@@ -38,6 +38,8 @@ PathLike = str | os.PathLike[str]
 Progress = Callable[[int, int], object]
 
 PLAN = "plan.npz"
+COMPONENTS = 25
+"""Features that LastFM and Delicious are converted with, as the paper has them."""
 
 
 def overview(data: PathLike | None = None) -> Artefact:
@@ -100,9 +102,13 @@ def _said(data_set: DataSet, folder: Path) -> list[str]:
 
 
 def check_hetrec(
-    name: str, data: PathLike | None = None, cache: PathLike | None = None, convert: bool = True
+    name: str,
+    data: PathLike | None = None,
+    cache: PathLike | None = None,
+    convert: bool = True,
+    fresh: bool = False,
 ) -> Artefact:
-    """Check LastFM or Delicious, and convert it unless told not to.
+    """Check LastFM or Delicious, and convert it unless told not to; `fresh` converts again what was converted.
 
     Raises
     ------
@@ -126,7 +132,7 @@ def check_hetrec(
     }
     text = _said(data_set, folder)
     if convert:
-        said, facts["converted"] = _convert_hetrec(name, folder, cache)
+        said, facts["converted"] = _convert_hetrec(name, folder, cache, fresh)
         text += said
     return Artefact(f"data-{name}", data_set.title, text=text, tables=[_files_table(found)], data=facts)
 
@@ -143,32 +149,50 @@ def _files_table(found: list[Found]) -> Table:
 def _hetrec_forms(name: str, folder: Path) -> list[Form]:
     """The converted form with all that it can have, and the one without groups where that may be impossible."""
     if name == "lastfm":
-        return [lastfm.form(folder)]
-    return [delicious.form(folder, groups=True), delicious.form(folder)]
+        return [lastfm.form(folder, components=COMPONENTS)]
+    return [delicious.form(folder, components=COMPONENTS, groups=with_groups) for with_groups in (True, False)]
 
 
-def _convert_hetrec(name: str, folder: Path, cache: PathLike | None) -> tuple[list[str], dict[str, Any]]:
+def _convert_hetrec(name: str, folder: Path, cache: PathLike | None, fresh: bool) -> tuple[list[str], dict[str, Any]]:
+    """Convert it unless that was done; returns what to say of it, and the facts."""
+    forms = _hetrec_forms(name, folder)
+    done = None if fresh else next((form for form in forms if _opens(form, cache)), None)
+    if done is not None:
+        facts = {"file": str(done.find(cache)), "seconds_from_source": None, "seconds_converted": _opens(done, cache)}
+        text = f"Converted already: {facts['file']}, which opens in {facts['seconds_converted']:.2f} s."
+        return [text, *_hint(done, cache)], facts
     started = time.perf_counter()
-    form, *without = _hetrec_forms(name, folder)
+    form, *without = forms
     try:
-        read = lastfm.read(folder) if name == "lastfm" else delicious.read(folder, groups=True)
+        read = _read(name, folder)
         remark = ""
     except (ValueError, FileNotFoundError) as error:
         if not without:
             raise
-        form, read, remark = without[0], delicious.read(folder), f"Without groups of users: {error}."
+        form, read, remark = without[0], _read(name, folder, groups=False), f"Without groups of users: {error}."
     seconds = time.perf_counter() - started
     path = read.convert(form, cache)
-    started = time.perf_counter()
-    again = Interactions.recall(form, read.features.shape[1], path)
-    if again is None:
+    opening = _opens(form, cache)
+    if opening is None:
         raise OSError(f"{path}: written, but cannot be read back")
-    facts = {"file": str(path), "seconds_from_source": seconds, "seconds_converted": time.perf_counter() - started}
-    text = [
-        f"Converted into {path}. Read from its own files in {seconds:.2f} s, from the converted one in "
-        f"{facts['seconds_converted']:.2f} s."
-    ]
-    return [*text, *([remark] if remark else []), *_hint(form, cache)], facts
+    text = (
+        f"Converted into {path}. Read from its own files in {seconds:.2f} s, from the converted one in {opening:.2f} s."
+    )
+    facts = {"file": str(path), "seconds_from_source": seconds, "seconds_converted": opening}
+    return [text, *([remark] if remark else []), *_hint(form, cache)], facts
+
+
+def _read(name: str, folder: Path, groups: bool = True) -> Interactions:
+    if name == "lastfm":
+        return lastfm.read(folder, components=COMPONENTS)
+    return delicious.read(folder, components=COMPONENTS, groups=groups)
+
+
+def _opens(form: Form, cache: PathLike | None) -> float | None:
+    """Seconds to open the converted file; None if there is no good one."""
+    started = time.perf_counter()
+    found = Interactions.recall(form, COMPONENTS, cache)
+    return None if found is None else time.perf_counter() - started
 
 
 def _hint(form: Form, cache: PathLike | None) -> list[str]:
@@ -212,9 +236,13 @@ def check_yahoo(
     data: PathLike | None = None,
     cache: PathLike | None = None,
     convert: bool = True,
+    fresh: bool = False,
     progress: Progress | None = None,
 ) -> Artefact:
-    """Check the day files of the Yahoo! log by reading them, and convert them unless told not to."""
+    """Check the day files of the Yahoo! log by reading them, and convert them unless told not to.
+
+    Files that were converted are not read again, unless `fresh` asks for it or nothing is to be converted.
+    """
     data_set = DATA_SETS["yahoo"]
     try:
         folder = locate("yahoo", data)
@@ -223,13 +251,15 @@ def check_yahoo(
             f"{error}; to be had {data_set.terms}; `driftbandit data yahoo --synthetic N` makes one up"
         ) from error
     files = yahoo_form(folder).sources
+    kept = recall_yahoo(folder, cache) if convert and not fresh else None
     started = time.perf_counter()
-    path = None
-    if convert:
+    if kept is not None:
+        path, report = yahoo_form(folder).find(cache), kept[1]
+    elif convert:
         path, report = convert_yahoo(folder, cache, progress)
     else:
-        _, report = read_yahoo(folder, progress=progress)
-    seconds = time.perf_counter() - started
+        path, report = None, read_yahoo(folder, progress=progress)[1]
+    seconds = time.perf_counter() - started if kept is None else None
     warnings = _yahoo_warnings(folder, files, report)
     facts: dict[str, Any] = {
         "folder": str(folder),
@@ -248,7 +278,8 @@ def check_yahoo(
         Log.load(path)
         loading = time.perf_counter() - started
         facts["converted"] = {"file": str(path), "seconds_from_source": seconds, "seconds_converted": loading}
-        text.append(f"Converted into {path} in {seconds:.2f} s; it opens in {loading:.3f} s.")
+        how = "already" if seconds is None else f"in {seconds:.2f} s"
+        text.append(f"Converted {how}: {path}, which opens in {loading:.3f} s.")
         text += _hint(yahoo_form(folder), cache)
     return Artefact("data-yahoo", data_set.title, text=text, data=facts)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from driftbandit.environments.log import VERSION, Log
+from driftbandit.environments.log import VERSION, Log, note_of
 
 GOOD = {
     "articles": np.array([101, 102, 103]),
@@ -211,6 +211,28 @@ def test_other_versions_are_refused_with_both_numbers(tmp_path, metadata, found)
     write_arrow(tmp_path / "other", table.replace_schema_metadata(metadata))
     with pytest.raises(ValueError, match=f"other: not a driftbandit log .expected version {VERSION} .* got {found};"):
         Log.load(tmp_path / "other")
+
+
+@pytest.mark.parametrize(("name", "value"), [("rewards", np.nan), ("users", np.inf), ("features", np.nan)])
+def test_a_saved_log_with_something_that_is_no_number_is_refused(tmp_path, name, value):
+    made = log()
+    spoiled = getattr(made, name).copy()
+    spoiled.flat[0] = value
+    object.__setattr__(made, name, spoiled)
+    made.save(tmp_path / "other")
+    with pytest.raises(ValueError, match=f"other: not a driftbandit log .{name}: expected finite values"):
+        Log.load(tmp_path / "other")
+
+
+def test_a_note_is_kept_on_it(tmp_path):
+    log().save(tmp_path / "log.arrow", "näher erklärt")
+    assert note_of(tmp_path / "log.arrow") == "näher erklärt"
+    log().save(tmp_path / "log.arrow")
+    assert note_of(tmp_path / "log.arrow") == ""
+    (tmp_path / "other").write_bytes(b"no log")
+    for wrong in ("other", "absent"):
+        with pytest.raises(ValueError, match=f"{wrong}: not a driftbandit log"):
+            note_of(tmp_path / wrong)
 
 
 @pytest.mark.parametrize("name", ["pools", "users", "articles"])

@@ -74,10 +74,11 @@ class Form:
         facts += [[package, _version(package)] for package in self.packages]
         return f"{self.stem}-{hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]}{self.suffix}"
 
-    def find(self) -> Path | None:
-        """The converted file of the sources as they are now, if there is one."""
+    def find(self, cache: str | os.PathLike[str] | None = None) -> Path | None:
+        """The converted file of the sources as they are now, if there is one; in `cache` only, if given."""
         name = self.file_name()
-        return next((place / name for place in cache_folders(self.name, self.folder) if (place / name).is_file()), None)
+        places = [_place_in(Path(cache), self.name, self.folder)] if cache else cache_folders(self.name, self.folder)
+        return next((place / name for place in places if (place / name).is_file()), None)
 
     def write(self, save: Callable[[Path], object], cache: str | os.PathLike[str] | None = None) -> Path:
         """Have `save` write the converted file, whole or not at all, and remove those of earlier sources beside it."""

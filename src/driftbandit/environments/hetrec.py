@@ -65,9 +65,9 @@ class Interactions:
         return form.write(lambda path: save_arrays(path, arrays), cache)
 
     @classmethod
-    def recall(cls, form: Form, components: int, path: Path | None = None) -> Interactions | None:
-        """Read the converted file of this form, or the one at `path`; None if there is none, or not a good one."""
-        path = path or form.find()
+    def recall(cls, form: Form, components: int, cache: str | os.PathLike[str] | None = None) -> Interactions | None:
+        """Read the converted file of this form, in `cache` if given; None if there is none, or not a good one."""
+        path = form.find(cache)
         if path is None:
             return None
         try:

@@ -44,13 +44,18 @@ def open_yahoo(source: PathLike, progress: Callable[[int, int], object] | None =
     ...     file.name.startswith("yahoo-"), len(log), report.lines
     (True, 500, 500)
     """
-    path = form(source).find()
-    if path is not None:
-        try:
-            return Log.load(path), _report(note_of(path))
-        except ValueError:
-            pass  # the sources are there, and the next conversion mends it
-    return read_yahoo(source, progress=progress)
+    return recall_yahoo(source) or read_yahoo(source, progress=progress)
+
+
+def recall_yahoo(source: PathLike, cache: str | os.PathLike[str] | None = None) -> tuple[Log, Report] | None:
+    """Open the converted file, in `cache` if given; None if there is none, or not a good one."""
+    path = form(source).find(cache)
+    if path is None:
+        return None
+    try:
+        return Log.load(path), _report(note_of(path))
+    except ValueError:
+        return None  # the sources are there, and the next conversion mends it
 
 
 def _report(text: str) -> Report:
