@@ -1,22 +1,18 @@
-"""The command line: compare, paper, advise, policies, bench."""
+"""The command line: compare, paper, data, advise, policies, bench."""
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from driftbandit.evaluation.results import Table
-    from driftbandit.report import Artefact
+from driftbandit.cli_data import data
+from driftbandit.cli_shared import AsJson
+from driftbandit.cli_shared import deliver as _deliver
+from driftbandit.cli_shared import friendly_errors as _friendly_errors
 
 app = typer.Typer(
     name="driftbandit",
@@ -31,7 +27,6 @@ Seeds = Annotated[int, typer.Option(help="How many seeds.", min=1)]
 Processes = Annotated[
     int | None, typer.Option(help="Processes; one a core by default. Results do not depend on it.", min=1)
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Run again what an earlier run left in --out.")]
 
 
@@ -45,22 +40,6 @@ def main(
 
         typer.echo(__version__)
         raise typer.Exit
-
-
-@contextmanager
-def _friendly_errors() -> Iterator[None]:
-    """Bad settings are the user's to mend: one line, no traceback."""
-    try:
-        yield
-    except BrokenPipeError as error:  # the reader, `head` say, has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit from error
-    except (ValueError, OSError) as error:
-        typer.secho(f"error: {error}", fg="red", err=True)
-        raise typer.Exit(2) from error
-    except KeyboardInterrupt as error:
-        typer.secho("stopped; the same command continues where it was", fg="yellow", err=True)
-        raise typer.Exit(130) from error
 
 
 @app.command()
@@ -209,6 +188,9 @@ def paper(
                 typer.echo(f"all of it: {report}")
 
 
+app.command()(data)
+
+
 @app.command()
 def advise(
     noise: Annotated[float, typer.Option(help="Standard deviation of a reward around its mean.")],
@@ -284,17 +266,22 @@ def bench(
     ] = "6x10,25x25,25x1000,100x100",
     rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] = 5000,
     peers: Annotated[bool, typer.Option(help="Also time other packages, where installed.")] = True,
+    loading: Annotated[bool, typer.Option(help="Also time reading, converting and replaying data.")] = True,
+    data: Annotated[Path | None, typer.Option(help="Folder of the data sets; by default $DRIFTBANDIT_DATA.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the rounds.", min=0)] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder to write the table to.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    r"""Time choose + learn beside NumPy and other packages.
+    r"""Time choose + learn beside NumPy and other packages, and reading and replaying data.
 
     Other packages come with pip install 'driftbandit\[bench]'.
 
-    Example: driftbandit bench --sizes 25x25 --no-peers
+    Example: driftbandit bench --sizes 25x25 --no-peers --no-loading
     """
     with _friendly_errors():
+        from dataclasses import asdict
+
+        from driftbandit.benchmarks.loading import loading_table, measure_loading
         from driftbandit.benchmarks.speed import import_ratio, measure, speed_table
         from driftbandit.report import Artefact
 
@@ -312,63 +299,16 @@ def bench(
         microseconds = {
             name: {f"{dim}x{arms}": value for (dim, arms), value in row.items()} for name, row in times.items()
         }
+        figures = measure_loading(data, seed=seed) if loading else []
         artefact = Artefact(
             "bench",
             "Speed",
             text=[f"import driftbandit takes {imports:.1f} times as long as import numpy."],
-            tables=[speed_table(times, rounds)],
-            data={"microseconds": microseconds, "import_ratio": imports},
+            tables=[speed_table(times, rounds), *([loading_table(figures)] if figures else [])],
+            data={
+                "microseconds": microseconds,
+                "import_ratio": imports,
+                "loading": {figure.name: asdict(figure) for figure in figures},
+            },
         )
         _deliver([artefact], out, as_json)
-
-
-# Columns of a page where there is no terminal to ask.
-_PAGE_WIDTH = 120
-
-
-def _deliver(artefacts: Sequence[Artefact], out: Path | None, as_json: bool) -> None:
-    """Write the artefacts and show them."""
-    from rich.console import Console
-
-    from driftbandit.report import publish
-
-    console = Console(width=None if sys.stdout.isatty() else _PAGE_WIDTH)
-    data: dict[str, Any] = {}
-    for artefact in artefacts:
-        files = publish(artefact, out) if out is not None else []
-        data[artefact.name] = artefact.data
-        if as_json:
-            continue
-        console.print(artefact.title, style="bold", highlight=False, soft_wrap=True)
-        for paragraph in artefact.text:
-            console.print(paragraph, highlight=False, soft_wrap=True)
-        for table in artefact.tables:
-            _show(console, table)
-        for path in files:
-            typer.echo(f"wrote {path}")
-    if as_json:
-        json.dump(data if len(data) > 1 else next(iter(data.values())), sys.stdout, indent=2)
-        sys.stdout.write("\n")
-
-
-def _show(console: Any, table: Table) -> None:
-    from rich import box
-    from rich.table import Table as Grid
-
-    grid = Grid(
-        title=table.title,
-        caption=table.note or None,
-        title_justify="left",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0) if console.width >= 100 else 0,
-        pad_edge=False,
-    )
-    columns = list(zip(table.headings, *table.cells, strict=True))
-    fits = sum(max(len(cell) for cell in column) + 1 for column in columns) <= console.width
-    for number, heading in enumerate(table.headings):
-        right = table.numbers and number
-        grid.add_column(heading, justify="right" if right else "left", no_wrap=table.numbers and fits)
-    for row in table.cells:
-        grid.add_row(*row)
-    console.print(grid)
