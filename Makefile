@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help run test lint format bench paper docs clean
+.PHONY: help run test lint format bench arena paper docs clean
 
 help:
 	@echo "make run     compare all policies in a changing world: table, picture, report (runs/compare)"
 	@echo "make test    lint, types, import contract, doctests and tests"
 	@echo "make paper   redo the paper's simulation study (runs/paper)"
+	@echo "make arena   every policy in every kind of changing world (runs/arena); about an hour"
 	@echo "make bench   time choose + learn beside NumPy and other packages"
 	@echo "make docs    write the documentation's tables and pictures anew (runs everything above but the tests)"
 	@echo "make lint    ruff, mypy and import-linter only"
@@ -38,6 +39,9 @@ format: $(READY)
 
 paper: $(READY)
 	$(BIN)/driftbandit paper all
+
+arena: $(READY)
+	$(BIN)/driftbandit arena
 
 bench: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]' || echo "some peers could not be installed; timing without them"

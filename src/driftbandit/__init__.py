@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from driftbandit.models import LogisticModel, Radius, RewardModel, RidgeModel, ThompsonModel
     from driftbandit.policies.adts import AdTS
     from driftbandit.policies.club import CLUB
+    from driftbandit.policies.discounted_linucb import DiscountedLinUCB
     from driftbandit.policies.dlinucb import DLinUCB, Member
     from driftbandit.policies.driftucb import DriftUCB
     from driftbandit.policies.gamma_restart import GammaRestart
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from driftbandit.policies.per_arm import PerArm
     from driftbandit.policies.per_scope import PerScope
     from driftbandit.policies.random_choice import RandomChoice
+    from driftbandit.policies.restart_linucb import RestartLinUCB
+    from driftbandit.policies.sw_linucb import SWLinUCB
     from driftbandit.policies.ucb1 import UCB1
     from driftbandit.policies.wmducb1 import WMDUCB1
 
@@ -36,6 +39,7 @@ _HOMES = {
     "CLUB": "policies.club",
     "DLinUCB": "policies.dlinucb",
     "DriftUCB": "policies.driftucb",
+    "DiscountedLinUCB": "policies.discounted_linucb",
     "GammaRestart": "policies.gamma_restart",
     "LinTS": "policies.lints",
     "LinUCB": "policies.linucb",
@@ -47,9 +51,11 @@ _HOMES = {
     "PerScope": "policies.per_scope",
     "Radius": "models",
     "RandomChoice": "policies.random_choice",
+    "RestartLinUCB": "policies.restart_linucb",
     "RewardModel": "models",
     "RidgeModel": "models",
     "Rounds": "environments",
+    "SWLinUCB": "policies.sw_linucb",
     "ThompsonModel": "models",
     "Trace": "evaluation",
     "UCB1": "policies.ucb1",
@@ -69,6 +75,7 @@ __all__ = [
     "AdTS",
     "Change",
     "DLinUCB",
+    "DiscountedLinUCB",
     "DriftUCB",
     "GammaRestart",
     "LinTS",
@@ -82,9 +89,11 @@ __all__ = [
     "Policy",
     "Radius",
     "RandomChoice",
+    "RestartLinUCB",
     "RewardModel",
     "RidgeModel",
     "Rounds",
+    "SWLinUCB",
     "ThompsonModel",
     "Trace",
     "World",

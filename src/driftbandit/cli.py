@@ -1,4 +1,4 @@
-"""The command line: compare, paper, data, advise, policies, bench."""
+"""The command line: compare, arena, paper, data, advise, policies, bench."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from driftbandit.cli_arena import arena
 from driftbandit.cli_data import data
 from driftbandit.cli_shared import AsJson
 from driftbandit.cli_shared import deliver as _deliver
@@ -189,6 +190,7 @@ def paper(
 
 
 app.command()(data)
+app.command()(arena)
 
 
 @app.command()

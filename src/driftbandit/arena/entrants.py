@@ -95,9 +95,7 @@ TUNED: dict[str, Entrant] = {
     ),
     "sw-tuned": Entrant("SW-LinUCB, tuned", _grid(_windowed, window=(50, 100, 200, 400, 1000), strength=_BAYES)),
     "restart-tuned": Entrant("RestartLinUCB, tuned", _grid(_restarted, period=(100, 200, 400, 800), strength=_BAYES)),
-    "dlinucb-tuned": Entrant(
-        "dLinUCB, tuned", _grid(_dlinucb, preset=("table1", "released"), explore=(0.1, 0.3, 0.6))
-    ),
+    "dlinucb-tuned": Entrant("dLinUCB, tuned", _grid(_dlinucb, preset=("table1", "released"), explore=(0.1, 0.3, 0.6))),
 }
 """Told the noise, and tuned in every scenario."""
 

@@ -1,4 +1,4 @@
-"""Play the arena: tune rivals on some seeds, play everyone on others, keep one line a run, continue where it stopped."""
+"""Play the arena: tune rivals on some seeds, play everyone on others, keep a line a run, go on where it stopped."""
 
 from __future__ import annotations
 
@@ -96,7 +96,8 @@ def play_all(
     for scenario in scenarios:
         for name, entrant in grids.items():
             means = {
-                label: np.mean([r.regret for r in trials[scenario, _variant(name, label)]]) for label in entrant.variants
+                label: np.mean([r.regret for r in trials[scenario, _variant(name, label)]])
+                for label in entrant.variants
             }
             chosen[scenario, name] = min(means, key=lambda label: means[label])
     reporting = {name: list(seeds)[: scenario.most_seeds] for name, scenario in scenarios.items()}
@@ -118,7 +119,7 @@ def _variant(name: str, label: str) -> str:
 
 def entrant_of(policy: str) -> str:
     """Name of the entrant that a result's policy is a variant of."""
-    return policy.split(" [")[0]
+    return policy.split(" [", maxsplit=1)[0]
 
 
 def _play(
@@ -144,7 +145,9 @@ def _play(
     to_do = sum(len(job.variants) for job in jobs)
     # The longest first: a core that starts one last would keep the others waiting.
     jobs.sort(key=lambda job: job.scenario.kind != "real")
-    for _ in work_off(jobs, _run, total=total, finished=total - to_do, runs_of=lambda job: len(job.variants), **options):
+    for _ in work_off(
+        jobs, _run, total=total, finished=total - to_do, runs_of=lambda job: len(job.variants), **options
+    ):
         pass
     results: dict[tuple[str, str], list[Result]] = {}
     for name in scenarios:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 from driftbandit.arena.entrants import TUNED, Entrant, entrants, imported
 from driftbandit.arena.league import TUNING_SEEDS, Result, play_all
@@ -18,6 +19,7 @@ from driftbandit.arena.scoreboard import (
     time_table,
 )
 from driftbandit.environments.hetrec import HybridUser
+from driftbandit.environments.rounds import Environment
 from driftbandit.environments.tables import data_folder
 from driftbandit.files import whole_file
 from driftbandit.report import Artefact
@@ -123,7 +125,7 @@ def _scenarios(names: Sequence[str], own: Sequence[str]) -> tuple[dict[str, Scen
         if not isinstance(thing, Scenario):
             if not hasattr(thing, "rounds"):
                 raise ValueError(f"scenario: {path!r} is neither a Scenario nor an environment")
-            thing = Scenario(path, "shifts", thing)
+            thing = Scenario(path, "shifts", cast(Environment, thing))
         chosen[path.rsplit(":", 1)[1]] = thing
     skipped = {}
     for name, scenario in list(chosen.items()):

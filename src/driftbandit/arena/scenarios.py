@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from driftbandit.environments import World
@@ -59,7 +59,7 @@ def _table1() -> dict[str, Scenario]:
 
 
 _LONG = 20_000
-_CLICKS = {"reward": "click", "clicks": (0.05, 0.20), "horizon": _LONG}
+_CLICKS = World(reward="click", clicks=(0.05, 0.20), horizon=_LONG)
 
 SCENARIOS: dict[str, Scenario] = _table1() | {
     "uniform-arms-v1": Scenario("arms from U(0, 1)", "shifts", World(features="uniform")),
@@ -70,13 +70,9 @@ SCENARIOS: dict[str, Scenario] = _table1() | {
     "noise.02-v1": Scenario("noise 0.02", "shifts", World(noise=0.02)),
     "noise.2-v1": Scenario("noise 0.2", "shifts", World(noise=0.2)),
     "noise.5-v1": Scenario("noise 0.5", "shifts", World(noise=0.5)),
-    "recurring2-v1": Scenario(
-        "2 regimes in turn", "shifts", World(path="recurring", regimes=2, period=500, noise=0.1)
-    ),
-    "recurring3-v1": Scenario(
-        "3 regimes in turn", "shifts", World(path="recurring", regimes=3, period=500, noise=0.1)
-    ),
-    "clicks-v1": Scenario("clicks, 5 to 20 %, linear", "shifts", World(**_CLICKS, period=4000)),
+    "recurring2-v1": Scenario("2 regimes in turn", "shifts", World(path="recurring", regimes=2, period=500, noise=0.1)),
+    "recurring3-v1": Scenario("3 regimes in turn", "shifts", World(path="recurring", regimes=3, period=500, noise=0.1)),
+    "clicks-v1": Scenario("clicks, 5 to 20 %, linear", "shifts", replace(_CLICKS, period=4000)),
     "clicks-logit-v1": Scenario(
         "clicks, 3 to 30 %, logistic",
         "shifts",
@@ -91,10 +87,8 @@ SCENARIOS: dict[str, Scenario] = _table1() | {
     ),
     "still.1-v1": Scenario("nothing changes, noise 0.1", "still", World(path="still", noise=0.1, horizon=_LONG)),
     "still.5-v1": Scenario("nothing changes, noise 0.5", "still", World(path="still", noise=0.5, horizon=_LONG)),
-    "still-clicks-v1": Scenario("nothing changes, clicks", "still", World(**_CLICKS, path="still")),
-    "still-student-v1": Scenario(
-        "nothing changes, t noise", "still", World(path="still", noise=0.1, tails="student")
-    ),
+    "still-clicks-v1": Scenario("nothing changes, clicks", "still", replace(_CLICKS, path="still")),
+    "still-student-v1": Scenario("nothing changes, t noise", "still", World(path="still", noise=0.1, tails="student")),
     "still-outliers-v1": Scenario("nothing changes, outliers", "still", World(path="still", tails="outliers")),
     "still-noise-up-v1": Scenario(
         "nothing changes but the noise, fivefold", "still", World(path="still", noise_jump=5.0)

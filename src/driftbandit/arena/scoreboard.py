@@ -109,9 +109,7 @@ def scoreboard(
     )
 
 
-def regret_tables(
-    scores: Scores, scenarios: Mapping[str, Scenario], entrants: Mapping[str, Entrant]
-) -> list[Table]:
+def regret_tables(scores: Scores, scenarios: Mapping[str, Scenario], entrants: Mapping[str, Entrant]) -> list[Table]:
     """Regret of everyone, policies down and scenarios across, a table a kind of scenario."""
     kinds = {"shifts": "Sudden shifts", "still": "Nothing changes", "drift": "Slow drift", "real": "Real data"}
     tables = []
@@ -127,7 +125,10 @@ def regret_tables(
     real = [name for name, scenario in scenarios.items() if scenario.kind == "real"]
     if real:
         lines = [
-            (entrant.title, *(f"{scores[name, policy].reward:,.0f}" if (name, policy) in scores else "" for name in real))
+            (
+                entrant.title,
+                *(f"{scores[name, policy].reward:,.0f}" if (name, policy) in scores else "" for name in real),
+            )
             for policy, entrant in entrants.items()
         ]
         tables.append(Table("Real data: total reward", ("policy", *real), tuple(lines)))
@@ -158,7 +159,7 @@ def detection_table(scores: Scores, scenarios: Mapping[str, Scenario], entrants:
         "Detection",
         ("policy", "median delay", "missed a run", "false alarms a run, shifts", "false alarms a run, still"),
         tuple(lines),
-        "Only policies that ever reported a change. The median is over scenarios, of each one's median delay in rounds.",
+        "Only policies that ever reported a change. Delays are in rounds: the median over scenarios of their medians.",
     )
 
 
@@ -167,7 +168,9 @@ def time_table(scores: Scores, entrants: Mapping[str, Entrant]) -> Table:
     lines = []
     base = {name: s.microseconds for (name, policy), s in scores.items() if policy == "linucb"}
     for policy, entrant in entrants.items():
-        ratios = [s.microseconds / base[name] for (name, other), s in scores.items() if other == policy and name in base]
+        ratios = [
+            s.microseconds / base[name] for (name, other), s in scores.items() if other == policy and name in base
+        ]
         times = [s.microseconds for (_, other), s in scores.items() if other == policy]
         if times:
             ratio = f"{np.median(ratios):.1f}" if ratios else ""

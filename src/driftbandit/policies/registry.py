@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from driftbandit.core import Policy
 from driftbandit.models.ridge import Radius
 from driftbandit.policies.adts import AdTS
+from driftbandit.policies.discounted_linucb import DiscountedLinUCB
 from driftbandit.policies.dlinucb import DLinUCB
 from driftbandit.policies.driftucb import DriftUCB
 from driftbandit.policies.gamma_restart import GammaRestart
@@ -16,6 +17,8 @@ from driftbandit.policies.linucb import LinUCB
 from driftbandit.policies.meta_bandit import MetaBandit
 from driftbandit.policies.oracle import OracleLinUCB
 from driftbandit.policies.random_choice import RandomChoice
+from driftbandit.policies.restart_linucb import RestartLinUCB
+from driftbandit.policies.sw_linucb import SWLinUCB
 from driftbandit.policies.ucb1 import UCB1
 from driftbandit.policies.wmducb1 import WMDUCB1
 
@@ -85,6 +88,21 @@ def _linucb(brief: Brief) -> Policy:
 
 def _lints(brief: Brief) -> Policy:
     return LinTS(brief.dim, seed=brief.seed)
+
+
+# The papers' radii explore far more than pays; the noise itself is a width that does well in all presets.
+
+
+def _discounted_linucb(brief: Brief) -> Policy:
+    return DiscountedLinUCB(brief.dim, brief.noise, ridge=0.1, explore=brief.noise)
+
+
+def _sw_linucb(brief: Brief) -> Policy:
+    return SWLinUCB(brief.dim, brief.noise, ridge=0.1, explore=brief.noise)
+
+
+def _restart_linucb(brief: Brief) -> Policy:
+    return RestartLinUCB(brief.dim, brief.noise, ridge=0.1, explore=brief.noise)
 
 
 def _meta_bandit(brief: Brief) -> Policy:
@@ -158,6 +176,24 @@ REGISTRY: dict[str, Entry] = {
         "linear Thompson sampling; assumes that nothing changes",
         "nothing",
         _lints,
+    ),
+    "discounted-linucb": Entry(
+        "D-LinUCB",
+        "LinUCB whose past fades at a constant rate",
+        "noise",
+        _discounted_linucb,
+    ),
+    "sw-linucb": Entry(
+        "SW-LinUCB",
+        "LinUCB on a sliding window",
+        "noise",
+        _sw_linucb,
+    ),
+    "restart-linucb": Entry(
+        "RestartLinUCB",
+        "LinUCB that forgets everything at fixed intervals",
+        "noise",
+        _restart_linucb,
     ),
     "meta-bandit": Entry(
         "Meta-Bandit",
