@@ -24,7 +24,7 @@ from driftbandit.paper import rho
 from driftbandit.paper.table1 import COLUMNS, OTHERS, PAPER
 from driftbandit.policies.registry import REGISTRY, USUAL
 
-COMMANDS = ["compare", "paper", "data", "advise", "policies", "bench"]
+COMMANDS = ["compare", "arena", "paper", "data", "advise", "policies", "bench"]
 SMALL = ["--seeds", "2", "--horizon", "300", "--period", "100", "--arms", "50", "--dim", "4", "--processes", "1"]
 SCRIPT = str(Path(sys.executable).with_name("driftbandit"))
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -315,7 +315,7 @@ def test_bench(quick_import):
 def test_bench_as_json(quick_import):
     data = as_json("bench", "--sizes", "3x4", *BENCH)
     times = data["microseconds"]
-    assert times.keys() == {"NumPy LinUCB", "NumPy LinUCB, no checks", "LinUCB", "DLinUCB, 3 members"}
+    assert times.keys() == {"NumPy LinUCB", "NumPy LinUCB, no checks", "LinUCB", "DLinUCB, 3 members", "DriftUCB"}
     assert all(list(row) == ["3x4"] for row in times.values())
     assert data["import_ratio"] == 1.25
 
