@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from driftbandit.policies.glr_klucb import GLRklUCB
     from driftbandit.policies.lints import LinTS
     from driftbandit.policies.linucb import LinUCB
+    from driftbandit.policies.logistic_ucb import LogisticUCB
     from driftbandit.policies.m_ucb import MUCB
     from driftbandit.policies.meta_bandit import MetaBandit
     from driftbandit.policies.oracle import OracleLinUCB
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from driftbandit.policies.sw_linucb import SWLinUCB
     from driftbandit.policies.sw_ucb import SWUCB
     from driftbandit.policies.ucb1 import UCB1
+    from driftbandit.policies.ucb_glm import UCBGLM
     from driftbandit.policies.wmducb1 import WMDUCB1
 
 __version__ = "0.1.0"
@@ -56,6 +58,7 @@ _HOMES = {
     "LinUCB": "policies.linucb",
     "LogisticModel": "models",
     "MUCB": "policies.m_ucb",
+    "LogisticUCB": "policies.logistic_ucb",
     "Member": "policies.dlinucb",
     "MetaBandit": "policies.meta_bandit",
     "OracleLinUCB": "policies.oracle",
@@ -73,6 +76,7 @@ _HOMES = {
     "ThompsonModel": "models",
     "Trace": "evaluation",
     "UCB1": "policies.ucb1",
+    "UCBGLM": "policies.ucb_glm",
     "WMDUCB1": "policies.wmducb1",
     "World": "environments",
     "check_policy": "conformance",
@@ -89,6 +93,7 @@ __all__ = [
     "PHTUCB",
     "SWUCB",
     "UCB1",
+    "UCBGLM",
     "WMDUCB1",
     "AdTS",
     "BrownianRestless",
@@ -102,6 +107,7 @@ __all__ = [
     "LinTS",
     "LinUCB",
     "LogisticModel",
+    "LogisticUCB",
     "Member",
     "MetaBandit",
     "OracleLinUCB",

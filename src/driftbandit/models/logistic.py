@@ -78,7 +78,8 @@ class LogisticModel(RewardModel):
 
 
 @jit
-def _logistic(value: float) -> float:
+def logistic(value: float) -> float:
+    """1 / (1 + exp(-value)), without overflow."""
     if value < 0.0:
         growth = math.exp(value)
         return growth / (1.0 + growth)
@@ -90,8 +91,8 @@ def _predict(settings: Floats, row: Floats, x: Floats) -> tuple[float, float]:
     score, width = kernel.predict(settings, row, x)
     if not finite(score) or not finite(width):
         return score, width
-    click = _logistic(score)
-    return click, max(_logistic(score + width) - click, click - _logistic(score - width))
+    click = logistic(score)
+    return click, max(logistic(score + width) - click, click - logistic(score - width))
 
 
 @jit
@@ -103,7 +104,7 @@ def _update(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
     step = 0.0  # solves step = reward - logistic(score + square * step), which is monotone
     low, high = reward - 1.0, reward
     for _ in range(_NEWTON_STEPS):
-        click = _logistic(score + square * step)
+        click = logistic(score + square * step)
         gap = step + click - reward
         if gap > 0.0:
             high = step
@@ -112,7 +113,7 @@ def _update(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
         step -= gap / (1.0 + square * click * (1.0 - click))
         if not low <= step <= high:
             step = 0.5 * (low + high)
-    click = _logistic(score + square * step)
+    click = logistic(score + square * step)
     curvature = click * (1.0 - click)
     shrink = math.sqrt(curvature / (1.0 + curvature * square))
     for i in range(d):

@@ -18,6 +18,7 @@ from driftbandit.policies.gamma_restart import GammaRestart
 from driftbandit.policies.glr_klucb import GLRklUCB
 from driftbandit.policies.lints import LinTS
 from driftbandit.policies.linucb import LinUCB
+from driftbandit.policies.logistic_ucb import LogisticUCB
 from driftbandit.policies.m_ucb import MUCB
 from driftbandit.policies.meta_bandit import MetaBandit
 from driftbandit.policies.oracle import OracleLinUCB
@@ -27,6 +28,7 @@ from driftbandit.policies.restart_linucb import RestartLinUCB
 from driftbandit.policies.sw_linucb import SWLinUCB
 from driftbandit.policies.sw_ucb import SWUCB
 from driftbandit.policies.ucb1 import UCB1
+from driftbandit.policies.ucb_glm import UCBGLM
 from driftbandit.policies.wmducb1 import WMDUCB1
 
 
@@ -160,6 +162,14 @@ def _random(brief: Brief) -> Policy:
     return RandomChoice(seed=brief.seed)
 
 
+def _logistic_ucb(brief: Brief) -> Policy:
+    return LogisticUCB(brief.dim, reward_range=brief.reward_range)
+
+
+def _ucb_glm(brief: Brief) -> Policy:
+    return UCBGLM(brief.dim, reward_range=brief.reward_range, seed=brief.seed)
+
+
 def _oracle(brief: Brief) -> Policy:
     return OracleLinUCB(brief.dim, shifts=brief.shifts)
 
@@ -229,6 +239,18 @@ REGISTRY: dict[str, Entry] = {
         "LinUCB that forgets everything at fixed intervals",
         "noise",
         _restart_linucb,
+    ),
+    "logistic-ucb": Entry(
+        "LogisticUCB",
+        "online logistic regression plus optimism, for clicks; assumes that nothing changes",
+        "reward range",
+        _logistic_ucb,
+    ),
+    "ucb-glm": Entry(
+        "UCB-GLM",
+        "logistic regression fitted to all clicks, plus optimism; assumes that nothing changes",
+        "reward range",
+        _ucb_glm,
     ),
     "meta-bandit": Entry(
         "Meta-Bandit",
