@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from driftbandit.policies.club import CLUB
     from driftbandit.policies.cusum_ucb import CusumUCB
     from driftbandit.policies.d_ucb import DUCB
+    from driftbandit.policies.denband import DenBand
     from driftbandit.policies.discounted_linucb import DiscountedLinUCB
     from driftbandit.policies.dlinucb import DLinUCB, Member
     from driftbandit.policies.driftucb import DriftUCB
@@ -49,6 +50,7 @@ _HOMES = {
     "CLUB": "policies.club",
     "CusumUCB": "policies.cusum_ucb",
     "DLinUCB": "policies.dlinucb",
+    "DenBand": "policies.denband",
     "DriftUCB": "policies.driftucb",
     "DiscountedLinUCB": "policies.discounted_linucb",
     "DUCB": "policies.d_ucb",
@@ -100,6 +102,7 @@ __all__ = [
     "Change",
     "CusumUCB",
     "DLinUCB",
+    "DenBand",
     "DiscountedLinUCB",
     "DriftUCB",
     "GLRklUCB",

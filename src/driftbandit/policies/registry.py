@@ -11,6 +11,7 @@ from driftbandit.policies.adts import AdTS
 from driftbandit.policies.brownian import BrownianRestless
 from driftbandit.policies.cusum_ucb import CusumUCB
 from driftbandit.policies.d_ucb import DUCB
+from driftbandit.policies.denband import DenBand
 from driftbandit.policies.discounted_linucb import DiscountedLinUCB
 from driftbandit.policies.dlinucb import DLinUCB
 from driftbandit.policies.driftucb import DriftUCB
@@ -85,6 +86,10 @@ def _dlinucb_paper(brief: Brief) -> Policy:
 
 def _dlinucb_released(brief: Brief) -> Policy:
     return DLinUCB.preset("released", brief.dim, brief.noise, seed=brief.seed)
+
+
+def _denband(brief: Brief) -> Policy:
+    return DenBand(brief.dim, brief.noise)
 
 
 def _adts(brief: Brief) -> Policy:
@@ -203,6 +208,12 @@ REGISTRY: dict[str, Entry] = {
         "the radius and epsilon of the authors' released code",
         "noise",
         _dlinucb_released,
+    ),
+    "denband": Entry(
+        "DenBand",
+        "members judged arm by arm: a change of some arms is noticed, and old members stay in use for others",
+        "noise",
+        _denband,
     ),
     "adts": Entry(
         "adTS",
