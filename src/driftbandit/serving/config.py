@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from msgspec import Meta
@@ -134,7 +134,7 @@ def builder(config: LoopConfig, plan: Plan) -> Callable[[], SavedPolicy]:
                 preset: Any = DLinUCB.preset(
                     _PRESETS[plan.policy], brief.dim, brief.noise, **{"seed": brief.seed, **settings}
                 )
-                return preset
+                return cast(SavedPolicy, preset)
             policy: Any = REGISTRY[plan.policy].build(brief)
             if settings:
                 told = {"dim": brief.dim, "seed": brief.seed, "reward_range": brief.reward_range}
@@ -142,7 +142,7 @@ def builder(config: LoopConfig, plan: Plan) -> Callable[[], SavedPolicy]:
                 policy = type(policy)(**{name: value for name, value in told.items() if name in takes} | settings)
         except (TypeError, MemoryError, OverflowError) as error:
             raise ValueError(f"settings: {error}") from error
-        return policy  # type: ignore[no-any-return]
+        return cast(SavedPolicy, policy)
 
     policy = build()
     if getattr(policy, "dim", None) is not None and config.dim is None:

@@ -132,7 +132,7 @@ class Engine:
         self._clock = clock
         self._snapshot_every = snapshot_every
         self._scopes_in_memory = scopes_in_memory
-        self.held: frozenset[int] = frozenset()
+        self.held: dict[int, int] = {}
         self._loops: dict[str, _Entry] = {}
         self._start()
 
@@ -144,7 +144,7 @@ class Engine:
         self._touched: set[Loop] = set()
         self._iso: tuple[int, str] = (0, "")
         self._loops.clear()
-        self.held = frozenset()
+        self.held = {}
         self.refresh()
 
     def recover(self) -> None:
@@ -155,7 +155,7 @@ class Engine:
     def refresh(self) -> None:
         """Take over shards and settings that other processes left or changed; called every second or so."""
         held = self.store.hold()
-        lost = self.held - held
+        lost = [shard for shard, token in self.held.items() if held.get(shard) != token]
         self.held = held
         for row in self.store.loops():
             entry = self._loops.setdefault(row.name, _Entry(row))
@@ -217,7 +217,10 @@ class Engine:
     def configure(self, name: str, config: LoopConfig, expected: int | None) -> tuple[bool, Configuration]:
         """Create or change a loop; says whether it is new. Without an expected version only the same is accepted."""
         check_name("loop", name)
-        check(config)
+        try:
+            check(config)
+        except ValueError as error:
+            raise Refused(422, str(error)) from error
         entry = self._loops.get(name)
         encoded = msgspec.json.encode(config)
         if entry is not None and expected is None:
@@ -252,9 +255,7 @@ class Engine:
         if entry is None:
             return
         parts = list(entry.parts.values())
-        unknown = [
-            given for given in ids if not any(given in part.open or given in part.closed for part in parts)
-        ]
+        unknown = [given for given in ids if not any(given in part.open or given in part.closed for part in parts)]
         if unknown:
             for found in self.store.closed(entry.row.number, unknown).values():
                 if found.shard in entry.parts:
@@ -410,7 +411,7 @@ class Engine:
 
     def _save_if_due(self, loop: Loop) -> None:
         models = [part for part in (loop.models, loop.shadow) if part is not None]
-        fits = all([part.trim() for part in models])
+        fits = all(part.trim() for part in models)
         if not fits or loop.seq - loop.saved_at >= max(self._snapshot_every, 2 * len(loop.open)):
             self._save(loop)
             for part in models:
@@ -567,4 +568,3 @@ def describe(loop: Loop, scope: str) -> dict[str, Any] | None:
         "members": members,
         "bytes": len(models.packed(scope) or b"") if models is not None else 0,
     }
-

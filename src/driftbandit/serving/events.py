@@ -11,14 +11,14 @@ class Event(msgspec.Struct, array_like=True, frozen=True, gc=False):
     time: int
 
 
-class Configured(Event, tag="config"):
+class Configured(Event, frozen=True, tag="config"):
     """A version of the loop's settings came into force; `config` is JSON."""
 
     version: int
     config: bytes
 
 
-class Catalogued(Event, tag="arms"):
+class Catalogued(Event, frozen=True, tag="arms"):
     """The arm catalogue was replaced; `features` are float64, arm after arm, or None without any."""
 
     version: int
@@ -26,7 +26,7 @@ class Catalogued(Event, tag="arms"):
     features: bytes | None
 
 
-class Decided(Event, tag="decision"):
+class Decided(Event, frozen=True, tag="decision"):
     """An arm was chosen and its reward window opened.
 
     Attributes
@@ -63,7 +63,7 @@ class Decided(Event, tag="decision"):
     expires: int
 
 
-class Rewarded(Event, tag="reward"):
+class Rewarded(Event, frozen=True, tag="reward"):
     """The reward of an open decision arrived."""
 
     id: str
@@ -71,7 +71,7 @@ class Rewarded(Event, tag="reward"):
     reward_id: str | None
 
 
-class Late(Event, tag="late"):
+class Late(Event, frozen=True, tag="late"):
     """A reward arrived after its window had closed; it is not learned."""
 
     id: str
@@ -79,7 +79,7 @@ class Late(Event, tag="late"):
     reward_id: str | None
 
 
-class Ticked(Event, tag="tick"):
+class Ticked(Event, frozen=True, tag="tick"):
     """Windows due by now closed."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, TypeVar
 
@@ -244,9 +244,7 @@ class Service:
                     created, decision = engine.decide(name, item)
                     results.append(DecisionResult(201 if created else 200, decision))
                 except Refused as error:
-                    results.append(
-                        DecisionResult(error.status, None, problems.problem(error.status, str(error)))
-                    )
+                    results.append(DecisionResult(error.status, None, problems.problem(error.status, str(error))))
             return results
 
         return Response(200, _encode(DecisionResults(await self.runner.submit(carry_out, (name, ids)))))
@@ -340,7 +338,7 @@ class Service:
         before = b""
         try:
             yield b"retry: 1000\n\n"
-            shards = (await self.read(lambda store: store.shards))
+            shards = await self.read(lambda store: store.shards)
             while not self._stopping.is_set():
                 rows = await self.read(lambda store: views.changes_after(store, number, shards, cursor))
                 for row in rows:
@@ -431,7 +429,14 @@ class Service:
                 query={"limit": {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1000}},
                 errors=(422,),
             ),
-            Route("GET", f"{v1}/scopes", "read", self.model, "The shared model, or the most changed scopes", {200: anything}),
+            Route(
+                "GET",
+                f"{v1}/scopes",
+                "read",
+                self.model,
+                "The shared model, or the most changed scopes",
+                {200: anything},
+            ),
             Route("GET", f"{v1}/scopes/{{id}}", "read", self.scope, "A scope's model", {200: anything}),
             Route(
                 *("GET", f"{v1}/stats", "read", self.stats, "Counts, and rewards over time"),
@@ -486,10 +491,9 @@ def _many(body: bytes, whole: Any, raw: Any, field: str, one: Any) -> list[Any]:
     return items
 
 
-async def _in_threads(pieces: Any) -> AsyncIterator[bytes]:
+async def _in_threads(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     """Iterate over a generator whose steps may block."""
-    end = object()
-    while (piece := await asyncio.to_thread(next, pieces, end)) is not end:
+    while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
         yield piece
 
 

@@ -45,7 +45,7 @@ class Keyring:
         """Read the keys; if that fails nobody is let in."""
         with self._lock:
             try:
-                rows = self._store.keys()
+                rows = self._store.access_keys()
             except StoreError:
                 self._roles = {}
                 raise

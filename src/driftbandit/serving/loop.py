@@ -427,10 +427,7 @@ class Loop:
             features = pool[index].tobytes()  # type: ignore[index]
         elif pool is not None:
             features = index if event.arms is None else self.catalogue.rows[event.arm]  # type: ignore[union-attr]
-        if self._contextual and self.shadow is None:
-            number = 0
-        else:
-            number = arm_number(event.arm)
+        number = 0 if self._contextual and self.shadow is None else arm_number(event.arm)
         owner = event.scope if self.config.scoped and event.scope is not None else EVERYONE
         main, shadow = self.epochs
         self.open[event.id] = Open(self.seq, event.expires, owner, main, shadow, number, features, weight)

@@ -19,7 +19,9 @@ class _Collector:
 
     def collect(self) -> Iterator[Metric]:
         """What Prometheus asks for."""
-        requests = CounterMetricFamily("driftbandit_requests", "Answers by route and status", labels=["route", "status"])
+        requests = CounterMetricFamily(
+            "driftbandit_requests", "Answers by route and status", labels=["route", "status"]
+        )
         totals: dict[str, int] = {}
         for (route, status), count in sorted(self._app.answered.items()):
             requests.add_metric([route, str(status)], count)
@@ -42,5 +44,5 @@ class _Collector:
 def render(app: App, runner: Runner, streams: int) -> bytes:
     """All metrics as text."""
     registry = CollectorRegistry()
-    registry.register(_Collector(app, runner, streams))  # type: ignore[arg-type]
+    registry.register(_Collector(app, runner, streams))
     return generate_latest(registry)

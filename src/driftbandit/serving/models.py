@@ -103,7 +103,7 @@ class Models:
             return True
         # Some more than needed, so that not every batch has to look for the next one.
         excess += self._limit // 10
-        clean = []
+        clean: list[str] = []
         for scope in self._arena:
             if len(clean) == excess:
                 break

@@ -19,7 +19,9 @@ def document(routes: list[Route]) -> dict[str, Any]:
     """Describe all routes."""
     types: list[Any] = [Problem]
     for route in routes:
-        types += [kind for kind in (route.body, *route.answers.values()) if kind is not None and not isinstance(kind, str)]
+        types += [
+            kind for kind in (route.body, *route.answers.values()) if kind is not None and not isinstance(kind, str)
+        ]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     by_type = {id(kind): schema for kind, schema in zip(types, schemas, strict=True)}
     paths: dict[str, Any] = {}
@@ -58,7 +60,7 @@ def _operation(route: Route, by_type: dict[int, Any]) -> dict[str, Any]:
         media, schema = (kind, {"type": "string"}) if isinstance(kind, str) else ("application/json", by_type[id(kind)])
         answers[str(status)] = _answer(status, media, schema)
     for status in sorted(errors):
-        answers[str(status)] = _answer(status, "application/problem+json", by_type[_first(by_type)])
+        answers[str(status)] = _answer(status, "application/problem+json", by_type[id(Problem)])
     operation: dict[str, Any] = {"summary": route.summary, "parameters": parameters, "responses": answers}
     if route.role is not None:
         operation["security"] = [{"key": []}]
@@ -68,10 +70,6 @@ def _operation(route: Route, by_type: dict[int, Any]) -> dict[str, Any]:
             "content": {"application/json": {"schema": by_type[id(route.body)]}},
         }
     return operation
-
-
-def _first(by_type: dict[int, Any]) -> int:
-    return next(iter(by_type))
 
 
 def _answer(status: int, media: str, schema: Any) -> dict[str, Any]:

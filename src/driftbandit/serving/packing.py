@@ -1,8 +1,8 @@
 """Policy states as bytes, many of them side by side in flat arrays.
 
-A state is a handful of arrays; packed, it is a header (names, types, shapes) and the arrays' bytes. States of equal shape
-have equal headers, so the arena keeps the header once and the rest as rows of one array: a scope costs its numbers and a
-dictionary entry, not a dozen objects.
+A state is a handful of arrays; packed, it is a header (names, types, shapes) and the arrays' bytes. States of equal
+shape have equal headers, so the arena keeps the header once and the rest as rows of one array: a scope costs its
+numbers and a dictionary entry, not a dozen objects.
 """
 
 from __future__ import annotations
@@ -132,4 +132,5 @@ class _Rows:
         return row
 
     def read(self, row: int) -> bytes:
-        return self.header + self._chunks[row // self._rows][row % self._rows].tobytes()
+        data: bytes = self._chunks[row // self._rows][row % self._rows].tobytes()
+        return self.header + data

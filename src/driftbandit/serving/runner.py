@@ -116,7 +116,7 @@ class Runner(threading.Thread):
         return min(_HOUSEKEEPING_S, max(0.0, due / 1000.0 - time.time())) if due < float("inf") else _HOUSEKEEPING_S
 
     def _turn(self, engine: Engine) -> None:
-        taken = []
+        taken: list[tuple[Call, Ids, asyncio.Future[Any]]] = []
         waiting = self._waiting
         while waiting and len(taken) < _GROUP:
             taken.append(waiting.popleft())
@@ -153,7 +153,7 @@ class Runner(threading.Thread):
     def _carry_out(engine: Engine, call: Call) -> Any:
         try:
             return call(engine)
-        except (Refused, ValueError) as refusal:
+        except Refused as refusal:
             return refusal
 
     @staticmethod

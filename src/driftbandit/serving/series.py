@@ -53,9 +53,7 @@ class Series(msgspec.Struct, array_like=True):
     def buckets(self, tier: int) -> list[Bucket]:
         """The buckets of a tier, oldest first; the latest may still fill."""
         length, keep = TIERS[tier]
-        merged: list[Bucket] = [
-            msgspec.structs.replace(bucket) for bucket in self.tiers[tier]
-        ]
+        merged: list[Bucket] = [msgspec.structs.replace(bucket) for bucket in self.tiers[tier]]
         for finer in self.tiers[:tier][::-1]:  # what has not been rolled up yet
             for bucket in finer[-1:]:
                 start = bucket.start - bucket.start % length

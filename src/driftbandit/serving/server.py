@@ -58,4 +58,13 @@ def serve(app: App, host: str, port: int) -> None:
     """Answer requests until told to stop."""
     import uvicorn  # noqa: PLC0415 - slow to import
 
-    uvicorn.run(app, host=host, port=port, access_log=False, log_level="warning", lifespan="on", server_header=False)
+    uvicorn.run(
+        app,
+        host=host,
+        port=port,
+        access_log=False,
+        log_level="warning",
+        lifespan="on",
+        server_header=False,
+        timeout_graceful_shutdown=5,
+    )

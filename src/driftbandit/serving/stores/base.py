@@ -117,8 +117,12 @@ class Store(Protocol):
         """Let go of everything."""
         ...
 
-    def hold(self) -> frozenset[int]:
-        """Take or keep the right to write to shards; returns those held. Called every second or so."""
+    def hold(self) -> dict[int, int]:
+        """Take or keep the right to write to shards; called every second or so.
+
+        Returns the shards held, each with a token. Another token than before means that somebody else may have held
+        the shard in between.
+        """
         ...
 
     def holder(self, shard: int) -> str | None:
@@ -177,7 +181,7 @@ class Store(Protocol):
         """The most changed scopes: (scope, number of changes, time of the last)."""
         ...
 
-    def keys(self) -> list[KeyRow]:
+    def access_keys(self) -> list[KeyRow]:
         """All access keys."""
         ...
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -110,9 +110,9 @@ class SQLiteStore:
             os.close(self._lock)
             self._lock = None
 
-    def hold(self) -> frozenset[int]:
+    def hold(self) -> dict[int, int]:
         """The only shard, as long as the file's lock is held."""
-        return frozenset({0}) if self._lock is not None else frozenset()
+        return {0: 1} if self._lock is not None else {}
 
     def holder(self, shard: int) -> str | None:
         """Nobody else can hold it."""
@@ -150,8 +150,7 @@ class SQLiteStore:
                 "ON CONFLICT (name) DO UPDATE SET version = version + 1, config = excluded.config",
                 (name, config),
             )
-            row = LoopRow(*self._all(f"SELECT {_LOOP} FROM loops WHERE name = ?", name)[0])
-        return row
+            return LoopRow(*self._all(f"SELECT {_LOOP} FROM loops WHERE name = ?", name)[0])
 
     def put_arms(self, number: int, arms: bytes) -> LoopRow:
         """Replace a loop's catalogue."""
@@ -159,8 +158,7 @@ class SQLiteStore:
             self._db.execute(
                 "UPDATE loops SET arms_version = arms_version + 1, arms = ? WHERE number = ?", (arms, number)
             )
-            row = LoopRow(*self._all(f"SELECT {_LOOP} FROM loops WHERE number = ?", number)[0])
-        return row
+            return LoopRow(*self._all(f"SELECT {_LOOP} FROM loops WHERE number = ?", number)[0])
 
     def commit(self, batch: Batch) -> None:
         """Make a batch durable in one transaction."""
@@ -252,7 +250,7 @@ class SQLiteStore:
             *(loop, limit),
         )
 
-    def keys(self) -> list[KeyRow]:
+    def access_keys(self) -> list[KeyRow]:
         """All access keys."""
         return [KeyRow(*row) for row in self._all("SELECT * FROM keys ORDER BY created, id")]
 
@@ -266,8 +264,7 @@ class SQLiteStore:
         """Revoke an access key; False if there is none of that id."""
         with self._transaction():
             self._db.execute("UPDATE keys SET revoked = coalesce(revoked, ?) WHERE id = ?", (time, key_id))
-            found = self._db.changes() > 0
-        return found
+            return self._db.changes() > 0
 
 
 @contextmanager
