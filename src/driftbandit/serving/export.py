@@ -13,6 +13,7 @@ from driftbandit.serving import events as log
 from driftbandit.serving.config import LoopConfig
 from driftbandit.serving.engine import iso
 from driftbandit.serving.events import AnyEvent, Catalogued, Configured, Decided, Late, Rewarded, Ticked
+from driftbandit.serving.loop import chance
 from driftbandit.serving.stores.base import Store
 
 _READ = 2_000
@@ -214,10 +215,7 @@ class Pooled(msgspec.Struct, frozen=True):
 
 def probabilities(event: Decided, config: LoopConfig, size: int) -> list[float]:
     """With which probability each arm of the pool was drawn."""
-    if not event.votes:
-        return [1.0 / size] * size
-    floor = config.floor
-    return [floor / size + (1.0 - floor) * event.votes.count(arm) / len(event.votes) for arm in range(size)]
+    return [chance(event.votes, config.floor, size, arm) for arm in range(size)]
 
 
 def _dsjson(join: Join, decision: Pooled, reward: float | None) -> dict[str, Any]:

@@ -205,11 +205,10 @@ class Loop:
         # Two numbers drawn from the decision's own: exploring or not, and which of the arms or votes.
         explores, which = self._draw(self.counts.decisions)
         if not votes:
-            index, propensity = int(which * size), 1.0 / size
+            index = int(which * size)
         else:
             index = int(which * size) if explores < config.floor else votes[int(which * len(votes))]
-            share = 1.0 if len(votes) == 1 and votes[0] == index else votes.count(index) / len(votes)
-            propensity = config.floor / size + (1.0 - config.floor) * share
+        propensity = chance(votes, config.floor, size, index)
         event = Decided(
             now,
             decision_id,
@@ -534,6 +533,17 @@ class Loop:
     def next_due(self) -> float:
         """When the next window closes."""
         return self._due[0][0] if self._due else math.inf
+
+
+def chance(votes: list[int], floor: float, size: int, index: int) -> float:
+    """Probability that an arm of the pool is drawn: uniformly with probability `floor`, else one of the votes.
+
+    >>> [round(chance([2, 2, 0, 2], 0.2, 4, index), 3) for index in range(4)]
+    [0.25, 0.05, 0.65, 0.05]
+    """
+    if not votes:
+        return 1.0 / size
+    return floor / size + (1.0 - floor) * (votes.count(index) / len(votes))
 
 
 def arm_number(name: str) -> int:

@@ -2,7 +2,7 @@
 
 Scopes are hashed to shards, and a shard has one writer. A process holds shards by lease: a row with its name, an expiry
 that it renews every second, and a token that grows with every change of hands. Every commit locks and checks those
-rows, so a process that slept through its lease cannot write any more. A process also holds an advisory lock as long as
+rows, so a process that slept through its lease cannot write any more. A process also holds an advisory lock while its
 connection lives; where that is gone, its shards are taken over without waiting for the lease to end.
 """
 
