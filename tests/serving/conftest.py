@@ -24,7 +24,16 @@ class Server:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self.command = [sys.executable, "-m", "driftbandit.cli", "serve", "--port", str(self.port), "--store", store]
+        self.command = [
+            sys.executable,
+            "-c",
+            "from driftbandit.cli import app; app()",
+            "serve",
+            "--port",
+            str(self.port),
+            "--store",
+            store,
+        ]
         self.command += options
         self.log = log
         self.process: subprocess.Popen[bytes] | None = None

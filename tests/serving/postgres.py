@@ -47,7 +47,12 @@ def server() -> Iterator[str]:
 
     def run(*command: str) -> None:
         done = subprocess.run(
-            command, user=user, cwd=folder, env={"PATH": os.environ["PATH"], "LC_ALL": "C"}, capture_output=True, check=False
+            command,
+            user=user,
+            cwd=folder,
+            env={"PATH": os.environ["PATH"], "LC_ALL": "C"},
+            capture_output=True,
+            check=False,
         )
         if done.returncode:
             raise RuntimeError(f"{command[0]}: {done.stderr.decode()[-500:]} {done.stdout.decode()[-500:]}")
@@ -55,7 +60,9 @@ def server() -> Iterator[str]:
     data = str(folder / "data")
     try:
         run(str(where / "initdb"), "-D", data, "-U", "tester", "--auth=trust", "-E", "UTF8", "--no-sync")
-        options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c shared_buffers=32MB -c max_connections=50"
+        options = (
+            f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c shared_buffers=32MB -c max_connections=50"
+        )
         run(str(where / "pg_ctl"), "-D", data, "-w", "-o", options, "-l", str(folder / "log"), "start")
         try:
             yield f"postgresql://tester@/postgres?host={folder}"

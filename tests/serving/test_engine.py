@@ -55,7 +55,9 @@ class World:
         self.engine.commit()
         return [arm.id for arm in arms]
 
-    def decide(self, ident: str | None, arms: list[Any] | None = None, scope: str | None = None, name: str = "x") -> Any:
+    def decide(
+        self, ident: str | None, arms: list[Any] | None = None, scope: str | None = None, name: str = "x"
+    ) -> Any:
         if ident is not None:
             self.engine.look_up(name, [ident])
         found = self.engine.decide(name, DecisionRequest(ident, scope, arms))

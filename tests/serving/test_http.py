@@ -185,7 +185,10 @@ def play(http: httpx.Client, path: str, rounds: int, flip: int, seed: int = 0) -
     for start in range(0, rounds, 100):
         pools = rng.standard_normal((100, 5, 3)) / 2
         decisions = [
-            {"decision_id": f"{seed}-{start + i}", "arms": [{"id": f"a{k}", "features": x} for k, x in enumerate(pool.tolist())]}
+            {
+                "decision_id": f"{seed}-{start + i}",
+                "arms": [{"id": f"a{k}", "features": x} for k, x in enumerate(pool.tolist())],
+            }
             for i, pool in enumerate(pools)
         ]
         results = http.post(f"{path}/decisions:batch", json={"decisions": decisions}).json()["results"]
@@ -305,7 +308,12 @@ def test_roles(tmp_path: Path) -> None:
     revoked, dead = create_key(store, "gone", "admin")
     store.revoke_key(revoked.id, 1)
     app = build_app(f"sqlite:{path}")
-    may: dict[str, set[str]] = {"none": set(), "decide": {"decide"}, "read": {"read"}, "admin": {"decide", "read", "admin"}}
+    may: dict[str, set[str]] = {
+        "none": set(),
+        "decide": {"decide"},
+        "read": {"read"},
+        "admin": {"decide", "read", "admin"},
+    }
     checked = 0
     with live(app) as url, httpx.Client(base_url=url, timeout=10) as client:
         admin = {"authorization": f"Bearer {secrets['admin']}"}
