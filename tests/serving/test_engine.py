@@ -300,7 +300,7 @@ def test_scopes_spill_and_come_back_exact(tmp_path: Path, monkeypatch: pytest.Mo
     ids=lambda config: config["policy"],
 )
 def test_arms_are_drawn_with_the_logged_probabilities(world: World, config: dict[str, Any]) -> None:
-    """Chi-square over 100,000 draws (20,000 for the policy that is asked 20 times a draw); p above 0.001 by a fixed seed."""
+    """Chi-square over 100,000 draws (20,000 where the policy is asked 20 times a draw); p above 0.001, seed fixed."""
     draws = 20_000 if config["policy"] == "lints" else 100_000
     world.loop(dim=3, window=3600.0, **config)
     rng = np.random.default_rng(0)
@@ -484,7 +484,7 @@ def test_nothing_acknowledged_is_lost_when_the_disk_fails(tmp_path: Path, disk: 
     assert world.decide("kept", arms) == (False, kept)
     if world.counts().decisions == 41:
         assert world.check() == before
-    created, answer = world.decide("lost", arms)  # the client tries again
+    _, answer = world.decide("lost", arms)  # the client tries again
     assert answer.decision_id == "lost"
     assert world.counts().decisions == 42
     world.check()

@@ -398,7 +398,7 @@ def test_the_client(url: str, http: httpx.Client) -> None:
     assert again == choice
     with pytest.raises(ServiceError, match="409"):
         client.reward(choice, 0.0)
-    with pytest.raises(ServiceError, match="at least one|422"):
+    with pytest.raises(ServiceError, match="422"):
         client.decide([])
     assert client.stats()["totals"]["decisions"] == 1
     assert client.changes() == []

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from driftbandit.serving.config import Plan
+from driftbandit.serving.loop import Refused
 
 from .test_engine import START, World
 
@@ -46,14 +48,11 @@ class Service(RuleBasedStateMachine):
 
     @rule(ident=IDS, scope=SCOPES)
     def decide(self, ident: str, scope: str) -> None:
-        from driftbandit.serving.loop import Refused
-
-        try:
-            created, answer = self.world.decide(ident, self.arms, scope)
-        except Refused as refusal:
-            assert refusal.status == 409
-            assert self.answers[ident][0] != scope
+        if ident in self.answers and self.answers[ident][0] != scope:
+            with pytest.raises(Refused, match="another body"):
+                self.world.decide(ident, self.arms, scope)
             return
+        created, answer = self.world.decide(ident, self.arms, scope)
         assert created == (ident not in self.answers)
         if created:
             self.answers[ident] = scope, answer
