@@ -101,6 +101,10 @@ class SQLiteStore:
         with _errors():
             self._db.close()
         self._connect()
+        if self._lock is not None:
+            with _errors():  # a disk that cannot take this is not ready for more
+                self._db.execute("PRAGMA user_version = 2")
+                self._db.execute("PRAGMA user_version = 1")
 
     def close(self) -> None:
         """Close the file and let another process have it."""
