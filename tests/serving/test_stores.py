@@ -55,10 +55,10 @@ def test_sqlite_has_one_writer(tmp_path: Path) -> None:
 def test_check_store_notices_a_store_that_forgets(tmp_path: Path) -> None:
     class Forgetful(SQLiteStore):
         def commit(self, batch: Batch) -> None:
-            batch.events = batch.events[:-1]
+            batch.changes = batch.changes[:-1]
             super().commit(batch)
 
-    with pytest.raises(AssertionError, match="events come in order"):
+    with pytest.raises(AssertionError, match="changes must be stored once"):
         check_store(lambda: Forgetful(tmp_path / "a.db"))
 
 

@@ -125,7 +125,7 @@ class Engine:
         store: Store,
         clock: Callable[[], int],
         *,
-        snapshot_every: int = 20_000,
+        snapshot_every: int = 100_000,
         scopes_in_memory: int = 1_000_000,
     ) -> None:
         self.store = store
@@ -492,14 +492,12 @@ def state_bytes(loop: Loop, store: Store | None, number: int, *, stored: bool) -
     return b"\n".join(parts)
 
 
-def split_arms(arms: Iterable[str | Arm]) -> tuple[list[str], NDArray[np.float64] | None]:
+def split_arms(arms: list[str | Arm]) -> tuple[list[str], NDArray[np.float64] | None]:
     """Ids, and features where arms have them; all have, or none."""
-    arms = list(arms)
     kinds = set(map(type, arms))
     if kinds == {str}:
-        for arm in arms:
-            if not arm.isprintable():  # type: ignore[union-attr]
-                raise Refused(422, "arms: expected printable ids")
+        if not "".join(arms).isprintable():  # type: ignore[arg-type]
+            raise Refused(422, "arms: expected printable ids")
         return arms, None  # type: ignore[return-value]
     if kinds != {Arm}:
         raise Refused(422, "arms: expected ids only, or arms with features only")

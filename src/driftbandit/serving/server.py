@@ -38,7 +38,7 @@ def build_app(
     *,
     secure: bool = True,
     advertise: str | None = None,
-    snapshot_every: int = 20_000,
+    snapshot_every: int = 100_000,
     scopes_in_memory: int = 1_000_000,
     rate: float | None = None,
     fallback: ASGI | None = None,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import msgspec
+
 
 class StoreError(Exception):
     """The store could not do what was asked; nothing of it happened as far as the caller may know."""
@@ -97,6 +99,35 @@ class Batch:
 
     def __bool__(self) -> bool:
         return bool(self.events or self.changes or self.snapshots)
+
+
+_pack_bodies = msgspec.msgpack.Encoder().encode
+_unpack_bodies = msgspec.msgpack.Decoder(list[bytes]).decode
+
+
+def chunks(events: list[tuple[int, int, int, bytes]]) -> list[tuple[int, int, int, int, bytes]]:
+    """Events as rows of a table, one row for what a commit adds to a loop's shard: (loop, shard, first, last, bodies).
+
+    >>> [row[:4] for row in chunks([(1, 0, 7, b"a"), (2, 0, 1, b"b"), (1, 0, 8, b"c")])]
+    [(1, 0, 7, 8), (2, 0, 1, 1)]
+    """
+    parts: dict[tuple[int, int], tuple[int, list[bytes]]] = {}
+    for loop, shard, seq, body in events:
+        first, bodies = parts.setdefault((loop, shard), (seq, []))
+        if seq != first + len(bodies):
+            raise StoreError(f"event {seq} of loop {loop} does not follow {first + len(bodies) - 1}")
+        bodies.append(body)
+    return [(*at, first, first + len(bodies) - 1, _pack_bodies(bodies)) for at, (first, bodies) in parts.items()]
+
+
+def bodies_after(rows: list[tuple[int, bytes]], after: int, limit: int) -> list[tuple[int, bytes]]:
+    """Events of (first, bodies) rows after a number, at most `limit`."""
+    found: list[tuple[int, bytes]] = []
+    for first, packed in rows:
+        found += [(seq, body) for seq, body in enumerate(_unpack_bodies(packed), first) if seq > after]
+        if len(found) >= limit:
+            break
+    return found[:limit]
 
 
 class Store(Protocol):

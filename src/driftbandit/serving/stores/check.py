@@ -76,9 +76,17 @@ def _check_log(store: Store, number: int) -> None:
     assert store.events(number, 0, 2, 9) == [(3, b"c")], "events after a number must exclude it"
     assert store.event(number, 0, 2) == b"\x00b", "one event by number"
     assert store.event(number, 0, 9) is None, "no event, None"
-    again = Batch(events=[(number, 0, 4, b"d"), (number, 0, 3, b"twice")])
-    _refuses(lambda: store.commit(again), "an event number must be taken only once")
+    for wrong in (
+        [(3, b"twice")],
+        [(2, b"twice")],
+        [(5, b"gap")],
+        [(4, b"d"), (4, b"twice")],
+        [(4, b"d"), (6, b"gap")],
+    ):
+        again = Batch(events=[(number + 1, 0, 2, b"fine"), *((number, 0, *event) for event in wrong)])
+        _refuses(lambda batch=again: store.commit(batch), "events must follow each other without gaps")  # type: ignore[misc]
     assert len(store.events(number, 0, 0, 9)) == 3, "a failed commit must leave nothing behind"
+    assert len(store.events(number + 1, 0, 0, 9)) == 1, "a failed commit must leave nothing behind"
 
 
 def _check_snapshots(store: Store, number: int) -> None:

@@ -25,6 +25,8 @@ from driftbandit.serving.stores.base import (
     LoopRow,
     StoreError,
     VersionConflict,
+    bodies_after,
+    chunks,
 )
 
 SHARDS = 16
@@ -40,7 +42,8 @@ CREATE TABLE IF NOT EXISTS loops (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE, version bigint NOT NULL,
     config bytea NOT NULL, arms_version bigint NOT NULL DEFAULT 0, arms bytea);
 CREATE TABLE IF NOT EXISTS events (
-    loop bigint, shard integer, seq bigint, body bytea NOT NULL, PRIMARY KEY (loop, shard, seq));
+    loop bigint, shard integer, first bigint, last bigint NOT NULL, bodies bytea NOT NULL,
+    PRIMARY KEY (loop, shard, first));
 CREATE TABLE IF NOT EXISTS snapshots (
     loop bigint, shard integer, seq bigint NOT NULL, core bytea NOT NULL, PRIMARY KEY (loop, shard));
 CREATE TABLE IF NOT EXISTS models (
@@ -52,6 +55,7 @@ CREATE TABLE IF NOT EXISTS closed (
 CREATE TABLE IF NOT EXISTS changes (
     loop bigint, shard integer, number bigint, seq bigint NOT NULL, time bigint NOT NULL, scope text NOT NULL,
     body bytea NOT NULL, PRIMARY KEY (loop, shard, number));
+CREATE INDEX IF NOT EXISTS events_by_last ON events (loop, shard, last);
 CREATE INDEX IF NOT EXISTS changes_by_time ON changes (loop, time);
 CREATE TABLE IF NOT EXISTS keys (
     id text PRIMARY KEY, name text NOT NULL, role text NOT NULL, digest bytea NOT NULL, created bigint NOT NULL,
@@ -245,7 +249,11 @@ class PostgreSQLStore:
         shards |= {shot.shard for shot in batch.snapshots}
         with _errors(), self._db.transaction(), self._db.cursor() as cursor:
             self._check_tokens(shards)
-            self._insert(cursor, "events", "", batch.events)
+            rows = chunks(batch.events)
+            for loop, shard, first, _, _ in rows:
+                if first != self._last(loop, shard) + 1:
+                    raise StoreError(f"event {first} of loop {loop} does not follow {self._last(loop, shard)}")
+            self._insert(cursor, "events", "", rows)
             changes = [(c.loop, c.shard, c.number, c.seq, c.time, c.scope, c.body) for c in batch.changes]
             self._insert(cursor, "changes", "ON CONFLICT DO NOTHING", changes)
             for shot in batch.snapshots:
@@ -270,15 +278,22 @@ class PostgreSQLStore:
 
     def events(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, bytes]]:
         """(seq, body) of at most `limit` events after number `after`, in order."""
-        return self._all(
-            "SELECT seq, body FROM events WHERE loop = %s AND shard = %s AND seq > %s ORDER BY seq LIMIT %s",
+        rows = self._all(
+            "SELECT first, bodies FROM events WHERE loop = %s AND shard = %s AND last > %s ORDER BY first LIMIT %s",
             *(loop, shard, after, limit),
         )
+        return bodies_after(rows, after, limit)
+
+    def _last(self, loop: int, shard: int) -> int:
+        rows = self._all(
+            "SELECT last FROM events WHERE loop = %s AND shard = %s ORDER BY first DESC LIMIT 1", loop, shard
+        )
+        return rows[0][0] if rows else 0
 
     def event(self, loop: int, shard: int, seq: int) -> bytes | None:
         """One event."""
-        rows = self._all("SELECT body FROM events WHERE loop = %s AND shard = %s AND seq = %s", loop, shard, seq)
-        return rows[0][0] if rows else None
+        rows = self.events(loop, shard, seq - 1, 1)
+        return rows[0][1] if rows and rows[0][0] == seq else None
 
     def snapshot(self, loop: int, shard: int) -> tuple[int, bytes] | None:
         """Number of the last event that the latest snapshot includes, and its core."""

@@ -19,6 +19,8 @@ from driftbandit.serving.stores.base import (
     LoopRow,
     StoreError,
     VersionConflict,
+    bodies_after,
+    chunks,
 )
 
 _SCHEMA = """
@@ -26,7 +28,8 @@ CREATE TABLE IF NOT EXISTS loops (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, version INTEGER NOT NULL, config BLOB NOT NULL,
     arms_version INTEGER NOT NULL DEFAULT 0, arms BLOB) STRICT;
 CREATE TABLE IF NOT EXISTS events (
-    loop INTEGER, shard INTEGER, seq INTEGER, body BLOB NOT NULL, PRIMARY KEY (loop, shard, seq)) STRICT, WITHOUT ROWID;
+    loop INTEGER, shard INTEGER, first INTEGER, last INTEGER NOT NULL, bodies BLOB NOT NULL,
+    PRIMARY KEY (loop, shard, first)) STRICT;
 CREATE TABLE IF NOT EXISTS snapshots (
     loop INTEGER, shard INTEGER, seq INTEGER NOT NULL, core BLOB NOT NULL, PRIMARY KEY (loop, shard)) STRICT;
 CREATE TABLE IF NOT EXISTS models (
@@ -170,8 +173,10 @@ class SQLiteStore:
             raise StoreError(f"{self.path}: opened for reading")
         with self._transaction():
             many = self._db.executemany
-            if batch.events:
-                many("INSERT INTO events VALUES (?, ?, ?, ?)", batch.events)
+            for loop, shard, first, last, bodies in chunks(batch.events):
+                if first != self._last(loop, shard) + 1:
+                    raise StoreError(f"event {first} of loop {loop} does not follow {self._last(loop, shard)}")
+                self._db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (loop, shard, first, last, bodies))
             if batch.changes:
                 rows = [(c.loop, c.shard, c.number, c.seq, c.time, c.scope, c.body) for c in batch.changes]
                 many("INSERT OR IGNORE INTO changes VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
@@ -189,15 +194,23 @@ class SQLiteStore:
 
     def events(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, bytes]]:
         """(seq, body) of at most `limit` events after number `after`, in order."""
-        return self._all(
-            "SELECT seq, body FROM events WHERE loop = ? AND shard = ? AND seq > ? ORDER BY seq LIMIT ?",
+        rows = self._all(
+            "SELECT first, bodies FROM events WHERE loop = ?1 AND shard = ?2 AND first >= coalesce((SELECT max(first) "
+            "FROM events WHERE loop = ?1 AND shard = ?2 AND first <= ?3 + 1), 0) ORDER BY first LIMIT ?4",
             *(loop, shard, after, limit),
         )
+        return bodies_after(rows, after, limit)
+
+    def _last(self, loop: int, shard: int) -> int:
+        rows = self._all(
+            "SELECT last FROM events WHERE loop = ? AND shard = ? ORDER BY first DESC LIMIT 1", loop, shard
+        )
+        return rows[0][0] if rows else 0
 
     def event(self, loop: int, shard: int, seq: int) -> bytes | None:
         """One event."""
-        rows = self._all("SELECT body FROM events WHERE loop = ? AND shard = ? AND seq = ?", loop, shard, seq)
-        return rows[0][0] if rows else None
+        rows = self.events(loop, shard, seq - 1, 1)
+        return rows[0][1] if rows and rows[0][0] == seq else None
 
     def snapshot(self, loop: int, shard: int) -> tuple[int, bytes] | None:
         """Number of the last event that the latest snapshot includes, and its core."""
