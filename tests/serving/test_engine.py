@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from driftbandit.serving.config import LoopConfig, Plan
+from driftbandit.serving.config import SERVED, LoopConfig, Plan
 from driftbandit.serving.engine import (
     Arm,
     CatalogueRequest,
@@ -489,3 +489,14 @@ def test_nothing_acknowledged_is_lost_when_the_disk_fails(tmp_path: Path, disk: 
     assert world.counts().decisions == 42
     world.check()
     world.store.close()
+
+
+@pytest.mark.parametrize("policy", SERVED)
+def test_every_policy_can_be_served(world: World, policy: str) -> None:
+    world.loop(policy=policy, dim=3, window=2.0)
+    arms = world.arms(np.random.default_rng(1).standard_normal((6, 3)) / 3)
+    run(world, 25, arms)
+    world.check()
+    world.restart()
+    assert world.counts().learned > 10
+    world.check()
