@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help run test lint format bench soak paper docs clean
+.PHONY: help run test lint format bench soak arena paper docs clean
 
 help:
 	@echo "make run     compare all policies in a changing world: table, picture, report (runs/compare)"
 	@echo "make test    lint, types, import contract, doctests and tests"
 	@echo "make paper   redo the paper's simulation study (runs/paper)"
+	@echo "make arena   every policy in every kind of changing world (runs/arena); about an hour"
 	@echo "make bench   time choose + learn beside NumPy and other packages"
 	@echo "make soak    kill the service 100 times under load"
 	@echo "make docs    write the documentation's tables and pictures anew (runs everything above but the tests)"
@@ -39,6 +40,9 @@ format: $(READY)
 
 paper: $(READY)
 	$(BIN)/driftbandit paper all
+
+arena: $(READY)
+	$(BIN)/driftbandit arena
 
 bench: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]' || echo "some peers could not be installed; timing without them"

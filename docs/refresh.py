@@ -54,7 +54,9 @@ def main() -> None:
     replace(ROOT / "README.md", "table1", section(paper / "table1.md", "Paper and ours"))
     for name in ("table1", "figure2", "rho", "figure4"):
         replace(DOCS / "paper" / f"{name}.md", name, tables_of(paper / f"{name}.md"))
-    replace(DOCS / "performance.md", "bench", tables_of(RUNS / "bench" / "bench.md"))
+    speed, loading = tables_of(RUNS / "bench" / "bench.md").split("\n## ")
+    replace(DOCS / "performance.md", "bench", speed.strip())
+    replace(DOCS / "performance.md", "loading", f"## {loading}")
     imports = json.loads((RUNS / "bench" / "bench.json").read_text())["import_ratio"]
     replace(
         DOCS / "performance.md", "import", f"`import driftbandit` took {imports:.1f} times as long as `import numpy`."

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from driftbandit import Trace, __version__
-from driftbandit.benchmarks import speed
+from driftbandit.benchmarks import loading, speed
 from driftbandit.cli import app
 from driftbandit.core import Change
 from driftbandit.environments import PRESETS
@@ -24,7 +24,7 @@ from driftbandit.paper import rho
 from driftbandit.paper.table1 import COLUMNS, OTHERS, PAPER
 from driftbandit.policies.registry import REGISTRY, USUAL
 
-COMMANDS = ["compare", "paper", "advise", "policies", "bench", "serve", "replay"]
+COMMANDS = ["compare", "arena", "paper", "data", "advise", "policies", "bench", "serve", "replay"]
 SMALL = ["--seeds", "2", "--horizon", "300", "--period", "100", "--arms", "50", "--dim", "4", "--processes", "1"]
 SCRIPT = str(Path(sys.executable).with_name("driftbandit"))
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -302,7 +302,7 @@ def quick_import(monkeypatch):
     monkeypatch.setattr(speed, "import_ratio", lambda: 1.25)
 
 
-BENCH = ["--rounds", "20", "--no-peers"]
+BENCH = ["--rounds", "20", "--no-peers", "--no-loading"]
 
 
 def test_bench(quick_import):
@@ -315,9 +315,18 @@ def test_bench(quick_import):
 def test_bench_as_json(quick_import):
     data = as_json("bench", "--sizes", "3x4", *BENCH)
     times = data["microseconds"]
-    assert times.keys() == {"NumPy LinUCB", "NumPy LinUCB, no checks", "LinUCB", "DLinUCB, 3 members"}
+    assert times.keys() == {"NumPy LinUCB", "NumPy LinUCB, no checks", "LinUCB", "DLinUCB, 3 members", "DriftUCB"}
     assert all(list(row) == ["3x4"] for row in times.values())
     assert data["import_ratio"] == 1.25
+
+
+def test_bench_shows_what_was_measured_of_data(quick_import, monkeypatch):
+    figures = [loading.Figure("slow", 2.0, 100), loading.Figure("fast", 0.5, 100, 2**20, against="slow")]
+    monkeypatch.setattr(loading, "measure_loading", lambda data, seed: figures)
+    result = succeed("bench", "--sizes", "3x4", "--rounds", "20", "--no-peers", "--out", "bench")
+    assert "4× slow" in result.stdout
+    assert "Reading, converting and replaying data" in Path("bench/bench.md").read_text(encoding="utf-8")
+    assert json.loads(Path("bench/bench.json").read_text())["loading"]["fast"]["memory"] == 2**20
 
 
 def test_bench_says_how_many_rounds_it_played(quick_import):

@@ -15,17 +15,27 @@ if TYPE_CHECKING:
     from driftbandit.evaluation import Trace, compare, simulate, summarise
     from driftbandit.models import LogisticModel, Radius, RewardModel, RidgeModel, ThompsonModel
     from driftbandit.policies.adts import AdTS
+    from driftbandit.policies.brownian import BrownianRestless
     from driftbandit.policies.club import CLUB
+    from driftbandit.policies.cusum_ucb import CusumUCB
+    from driftbandit.policies.d_ucb import DUCB
+    from driftbandit.policies.discounted_linucb import DiscountedLinUCB
     from driftbandit.policies.dlinucb import DLinUCB, Member
     from driftbandit.policies.driftucb import DriftUCB
     from driftbandit.policies.gamma_restart import GammaRestart
+    from driftbandit.policies.glr_klucb import GLRklUCB
     from driftbandit.policies.lints import LinTS
     from driftbandit.policies.linucb import LinUCB
+    from driftbandit.policies.m_ucb import MUCB
     from driftbandit.policies.meta_bandit import MetaBandit
     from driftbandit.policies.oracle import OracleLinUCB
     from driftbandit.policies.per_arm import PerArm
     from driftbandit.policies.per_scope import PerScope
+    from driftbandit.policies.pht_ucb import PHTUCB
     from driftbandit.policies.random_choice import RandomChoice
+    from driftbandit.policies.restart_linucb import RestartLinUCB
+    from driftbandit.policies.sw_linucb import SWLinUCB
+    from driftbandit.policies.sw_ucb import SWUCB
     from driftbandit.policies.ucb1 import UCB1
     from driftbandit.policies.wmducb1 import WMDUCB1
 
@@ -33,23 +43,33 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AdTS": "policies.adts",
+    "BrownianRestless": "policies.brownian",
     "CLUB": "policies.club",
+    "CusumUCB": "policies.cusum_ucb",
     "DLinUCB": "policies.dlinucb",
     "DriftUCB": "policies.driftucb",
+    "DiscountedLinUCB": "policies.discounted_linucb",
+    "DUCB": "policies.d_ucb",
+    "GLRklUCB": "policies.glr_klucb",
     "GammaRestart": "policies.gamma_restart",
     "LinTS": "policies.lints",
     "LinUCB": "policies.linucb",
     "LogisticModel": "models",
+    "MUCB": "policies.m_ucb",
     "Member": "policies.dlinucb",
     "MetaBandit": "policies.meta_bandit",
     "OracleLinUCB": "policies.oracle",
+    "PHTUCB": "policies.pht_ucb",
     "PerArm": "policies.per_arm",
     "PerScope": "policies.per_scope",
     "Radius": "models",
     "RandomChoice": "policies.random_choice",
+    "RestartLinUCB": "policies.restart_linucb",
     "RewardModel": "models",
     "RidgeModel": "models",
     "Rounds": "environments",
+    "SWLinUCB": "policies.sw_linucb",
+    "SWUCB": "policies.sw_ucb",
     "ThompsonModel": "models",
     "Trace": "evaluation",
     "UCB1": "policies.ucb1",
@@ -64,12 +84,20 @@ _HOMES = {
 
 __all__ = [
     "CLUB",
+    "DUCB",
+    "MUCB",
+    "PHTUCB",
+    "SWUCB",
     "UCB1",
     "WMDUCB1",
     "AdTS",
+    "BrownianRestless",
     "Change",
+    "CusumUCB",
     "DLinUCB",
+    "DiscountedLinUCB",
     "DriftUCB",
+    "GLRklUCB",
     "GammaRestart",
     "LinTS",
     "LinUCB",
@@ -82,9 +110,11 @@ __all__ = [
     "Policy",
     "Radius",
     "RandomChoice",
+    "RestartLinUCB",
     "RewardModel",
     "RidgeModel",
     "Rounds",
+    "SWLinUCB",
     "ThompsonModel",
     "Trace",
     "World",

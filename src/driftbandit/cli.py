@@ -1,23 +1,20 @@
-"""The command line: compare, paper, advise, policies, bench, serve, keys, replay."""
+"""The command line: compare, arena, paper, data, advise, policies, bench, serve, keys, replay."""
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from driftbandit.evaluation.results import Table
-    from driftbandit.report import Artefact
-    from driftbandit.serving.stores.base import Store
+from driftbandit.cli_arena import arena
+from driftbandit.cli_data import data
+from driftbandit.cli_serve import keys, replay, serve
+from driftbandit.cli_shared import AsJson
+from driftbandit.cli_shared import deliver as _deliver
+from driftbandit.cli_shared import friendly_errors as _friendly_errors
 
 app = typer.Typer(
     name="driftbandit",
@@ -32,7 +29,6 @@ Seeds = Annotated[int, typer.Option(help="How many seeds.", min=1)]
 Processes = Annotated[
     int | None, typer.Option(help="Processes; one a core by default. Results do not depend on it.", min=1)
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Run again what an earlier run left in --out.")]
 
 
@@ -46,22 +42,6 @@ def main(
 
         typer.echo(__version__)
         raise typer.Exit
-
-
-@contextmanager
-def _friendly_errors() -> Iterator[None]:
-    """Bad settings are the user's to mend: one line, no traceback."""
-    try:
-        yield
-    except BrokenPipeError as error:  # the reader, `head` say, has had enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit from error
-    except (ValueError, OSError) as error:
-        typer.secho(f"error: {error}", fg="red", err=True)
-        raise typer.Exit(2) from error
-    except KeyboardInterrupt as error:
-        typer.secho("stopped; the same command continues where it was", fg="yellow", err=True)
-        raise typer.Exit(130) from error
 
 
 @app.command()
@@ -210,6 +190,10 @@ def paper(
                 typer.echo(f"all of it: {report}")
 
 
+app.command()(data)
+app.command()(arena)
+
+
 @app.command()
 def advise(
     noise: Annotated[float, typer.Option(help="Standard deviation of a reward around its mean.")],
@@ -285,17 +269,22 @@ def bench(
     ] = "6x10,25x25,25x1000,100x100",
     rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] = 5000,
     peers: Annotated[bool, typer.Option(help="Also time other packages, where installed.")] = True,
+    loading: Annotated[bool, typer.Option(help="Also time reading, converting and replaying data.")] = True,
+    data: Annotated[Path | None, typer.Option(help="Folder of the data sets; by default $DRIFTBANDIT_DATA.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the rounds.", min=0)] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder to write the table to.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    r"""Time choose + learn beside NumPy and other packages.
+    r"""Time choose + learn beside NumPy and other packages, and reading and replaying data.
 
     Other packages come with pip install 'driftbandit\[bench]'.
 
-    Example: driftbandit bench --sizes 25x25 --no-peers
+    Example: driftbandit bench --sizes 25x25 --no-peers --no-loading
     """
     with _friendly_errors():
+        from dataclasses import asdict
+
+        from driftbandit.benchmarks.loading import loading_table, measure_loading
         from driftbandit.benchmarks.speed import import_ratio, measure, speed_table
         from driftbandit.report import Artefact
 
@@ -313,219 +302,21 @@ def bench(
         microseconds = {
             name: {f"{dim}x{arms}": value for (dim, arms), value in row.items()} for name, row in times.items()
         }
+        figures = measure_loading(data, seed=seed) if loading else []
         artefact = Artefact(
             "bench",
             "Speed",
             text=[f"import driftbandit takes {imports:.1f} times as long as import numpy."],
-            tables=[speed_table(times, rounds)],
-            data={"microseconds": microseconds, "import_ratio": imports},
+            tables=[speed_table(times, rounds), *([loading_table(figures)] if figures else [])],
+            data={
+                "microseconds": microseconds,
+                "import_ratio": imports,
+                "loading": {figure.name: asdict(figure) for figure in figures},
+            },
         )
         _deliver([artefact], out, as_json)
 
 
-StoreOption = Annotated[str, typer.Option("--store", help="sqlite:PATH or postgresql://...; made where it is missing.")]
-_STORE = "sqlite:driftbandit.db"
-
-
-@app.command()
-def serve(
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8080,
-    store: StoreOption = _STORE,
-    insecure_local: Annotated[
-        bool, typer.Option("--insecure-local", help="Ask for no keys; on a loopback address only.")
-    ] = False,
-    advertise: Annotated[
-        str | None, typer.Option(help="URL of this process for others that share a PostgreSQL store.")
-    ] = None,
-    snapshot_every: Annotated[int, typer.Option(help="Events of a loop between snapshots.", min=1)] = 100_000,
-    scopes_in_memory: Annotated[int, typer.Option(help="Scopes of a loop kept in memory.", min=1)] = 1_000_000,
-    rate: Annotated[float | None, typer.Option(help="Requests a second that a key may make.", min=0.1)] = None,
-) -> None:
-    r"""Serve decisions over HTTP, durably.
-
-    Needs pip install 'driftbandit\[serve]'. Keys come from `driftbandit keys create`; see docs/service.md.
-
-    Example: driftbandit serve --store sqlite:driftbandit.db --insecure-local
-    """
-    with _friendly_errors():
-        _need_serve()
-        from driftbandit.serving.server import LOOPBACK, build_app
-        from driftbandit.serving.server import serve as run
-
-        if insecure_local and host not in LOOPBACK:
-            raise ValueError(f"--insecure-local: only on a loopback address, got --host {host}")
-        application = build_app(
-            store,
-            secure=not insecure_local,
-            advertise=advertise,
-            snapshot_every=snapshot_every,
-            scopes_in_memory=scopes_in_memory,
-            rate=rate,
-        )
-        typer.echo(f"serving {store} on http://{host}:{port}", err=True)
-        run(application, host, port)
-
-
-keys = typer.Typer(help="Create, list and revoke access keys of the service.", no_args_is_help=True)
+app.command()(serve)
 app.add_typer(keys, name="keys")
-
-
-@keys.command("create")
-def keys_create(
-    name: Annotated[str, typer.Argument(help="Whose key it is, for the list.")],
-    role: Annotated[str, typer.Option(help="decide, read or admin.")] = "decide",
-    store: StoreOption = _STORE,
-) -> None:
-    """Make a key and print it, this once.
-
-    Example: driftbandit keys create website --role decide
-    """
-    with _friendly_errors(), _opened(store) as opened:
-        from driftbandit.serving.keys import create_key
-
-        row, secret = create_key(opened, name, role)
-        typer.echo(f"key {row.id} ({role}) for {name}; it is shown only now:", err=True)
-        typer.echo(secret)
-
-
-@keys.command("list")
-def keys_list(store: StoreOption = _STORE, as_json: AsJson = False) -> None:
-    """List keys, without their secrets.
-
-    Example: driftbandit keys list
-    """
-    with _friendly_errors(), _opened(store) as opened:
-        rows = [
-            {"id": row.id, "name": row.name, "role": row.role, "revoked": row.revoked is not None}
-            for row in opened.access_keys()
-        ]
-        if as_json:
-            json.dump(rows, sys.stdout, indent=2)
-            sys.stdout.write("\n")
-        for row in [] if as_json else rows:
-            typer.echo(f"{row['id']}  {row['role']:6}  {row['name']}{'  (revoked)' if row['revoked'] else ''}")
-
-
-@keys.command("revoke")
-def keys_revoke(
-    key: Annotated[str, typer.Argument(help="Its id, from `driftbandit keys list`.")], store: StoreOption = _STORE
-) -> None:
-    """Revoke a key; a running service notices within a second or so.
-
-    Example: driftbandit keys revoke 1a2b3c4d
-    """
-    with _friendly_errors(), _opened(store) as opened:
-        import time
-
-        if not opened.revoke_key(key, int(time.time() * 1000)):
-            raise ValueError(f"no key {key!r}")
-        typer.echo(f"revoked {key}")
-
-
-@app.command()
-def replay(
-    log: Annotated[Path, typer.Argument(help="A log exported as ndjson or Parquet, from its beginning.")],
-    as_json: AsJson = False,
-) -> None:
-    """Replay an exported log of the service: is every decision made again?
-
-    Exit status 1 if one is not.
-
-    Example: driftbandit replay log.ndjson
-    """
-    with _friendly_errors():
-        _need_serve()
-        from dataclasses import asdict
-
-        from driftbandit.serving.replay import read_export, replay_log
-
-        found = replay_log(read_export(log))
-        if as_json:
-            json.dump(asdict(found), sys.stdout, indent=2)
-            sys.stdout.write("\n")
-        else:
-            typer.echo(
-                f"loop {found.loop}: {found.events:,} events, {found.learned:,} rewards learned, "
-                f"{found.changes} changes"
-            )
-            typer.echo(f"{found.identical:,} of {found.decisions:,} decisions came out the same")
-            typer.echo(f"final state {found.digest}")
-        if found.identical != found.decisions:
-            raise typer.Exit(1)
-
-
-def _need_serve() -> None:
-    try:
-        import_module("msgspec")
-        import_module("uvicorn")
-    except ImportError as error:
-        raise ValueError(f"the service needs more packages: pip install 'driftbandit[serve]' ({error})") from error
-
-
-@contextmanager
-def _opened(address: str) -> Iterator[Store]:
-    _need_serve()
-    from driftbandit.serving.server import open_store
-    from driftbandit.serving.stores.base import StoreError
-
-    try:
-        opened = open_store(address, writer=False)
-        try:
-            yield opened
-        finally:
-            opened.close()
-    except StoreError as error:
-        raise ValueError(str(error)) from error
-
-
-# Columns of a page where there is no terminal to ask.
-_PAGE_WIDTH = 120
-
-
-def _deliver(artefacts: Sequence[Artefact], out: Path | None, as_json: bool) -> None:
-    """Write the artefacts and show them."""
-    from rich.console import Console
-
-    from driftbandit.report import publish
-
-    console = Console(width=None if sys.stdout.isatty() else _PAGE_WIDTH)
-    data: dict[str, Any] = {}
-    for artefact in artefacts:
-        files = publish(artefact, out) if out is not None else []
-        data[artefact.name] = artefact.data
-        if as_json:
-            continue
-        console.print(artefact.title, style="bold", highlight=False, soft_wrap=True)
-        for paragraph in artefact.text:
-            console.print(paragraph, highlight=False, soft_wrap=True)
-        for table in artefact.tables:
-            _show(console, table)
-        for path in files:
-            typer.echo(f"wrote {path}")
-    if as_json:
-        json.dump(data if len(data) > 1 else next(iter(data.values())), sys.stdout, indent=2)
-        sys.stdout.write("\n")
-
-
-def _show(console: Any, table: Table) -> None:
-    from rich import box
-    from rich.table import Table as Grid
-
-    grid = Grid(
-        title=table.title,
-        caption=table.note or None,
-        title_justify="left",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0) if console.width >= 100 else 0,
-        pad_edge=False,
-    )
-    columns = list(zip(table.headings, *table.cells, strict=True))
-    fits = sum(max(len(cell) for cell in column) + 1 for column in columns) <= console.width
-    for number, heading in enumerate(table.headings):
-        right = table.numbers and number
-        grid.add_column(heading, justify="right" if right else "left", no_wrap=table.numbers and fits)
-    for row in table.cells:
-        grid.add_row(*row)
-    console.print(grid)
+app.command()(replay)

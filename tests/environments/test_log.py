@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from driftbandit.environments.log import Log
+from driftbandit.environments.log import VERSION, Log, note_of
 
 GOOD = {
     "articles": np.array([101, 102, 103]),
@@ -186,10 +186,67 @@ def test_a_folder_and_files_of_other_kinds_are_refused(tmp_path):
     names = [field.name for field in fields(Log)]
     rows = ([1], [[1], [2]], [["x"]], [None])
     for table in [pa.table({"a": [1]}), *(pa.table(dict.fromkeys(names, column)) for column in rows)]:
-        with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-        with pytest.raises(ValueError, match="other: not a driftbandit log"):
+        write_arrow(file, table.replace_schema_metadata({"driftbandit log": str(VERSION)}))
+        with pytest.raises(ValueError, match="other: not a driftbandit log") as caught:
             Log.load(file)
+        assert "version" not in str(caught.value), "refused for what is in it"
+
+
+def write_arrow(path, table):
+    import pyarrow as pa
+
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "found"), [({"driftbandit log": "2"}, "2"), ({"driftbandit log": b"\xff"}, "."), ({}, "none")]
+)
+def test_other_versions_are_refused_with_both_numbers(tmp_path, metadata, found):
+    import pyarrow as pa
+
+    log().save(tmp_path / "log.arrow")
+    with pa.ipc.open_file(str(tmp_path / "log.arrow")) as reader:
+        table = reader.read_all()
+    write_arrow(tmp_path / "other", table.replace_schema_metadata(metadata))
+    with pytest.raises(ValueError, match=f"other: not a driftbandit log .expected version {VERSION} .* got {found};"):
+        Log.load(tmp_path / "other")
+
+
+@pytest.mark.parametrize(("name", "value"), [("rewards", np.nan), ("users", np.inf), ("features", np.nan)])
+def test_a_saved_log_with_something_that_is_no_number_is_refused(tmp_path, name, value):
+    made = log()
+    spoiled = getattr(made, name).copy()
+    spoiled.flat[0] = value
+    object.__setattr__(made, name, spoiled)
+    made.save(tmp_path / "other")
+    with pytest.raises(ValueError, match=f"other: not a driftbandit log .{name}: expected finite values"):
+        Log.load(tmp_path / "other")
+
+
+def test_a_note_is_kept_on_it(tmp_path):
+    log().save(tmp_path / "log.arrow", "näher erklärt")
+    assert note_of(tmp_path / "log.arrow") == "näher erklärt"
+    log().save(tmp_path / "log.arrow")
+    assert note_of(tmp_path / "log.arrow") == ""
+    (tmp_path / "other").write_bytes(b"no log")
+    for wrong in ("other", "absent"):
+        with pytest.raises(ValueError, match=f"{wrong}: not a driftbandit log"):
+            note_of(tmp_path / wrong)
+
+
+@pytest.mark.parametrize("name", ["pools", "users", "articles"])
+def test_a_missing_renamed_or_additional_column_is_refused(tmp_path, name):
+    import pyarrow as pa
+
+    log().save(tmp_path / "log.arrow")
+    with pa.ipc.open_file(str(tmp_path / "log.arrow")) as reader:
+        table = reader.read_all()
+    renamed = table.rename_columns([f"{column}_" if column == name else column for column in table.column_names])
+    for wrong in (table.drop_columns([name]), renamed, table.append_column("more", table[name])):
+        write_arrow(tmp_path / "other", wrong.replace_schema_metadata(table.schema.metadata))
+        with pytest.raises(ValueError, match=r"other: not a driftbandit log .other columns than a log has"):
+            Log.load(tmp_path / "other")
 
 
 def test_no_truncated_file_loads(tmp_path):

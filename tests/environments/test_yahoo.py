@@ -257,6 +257,32 @@ def test_progress_ends_at_the_size_of_the_files(made):
     assert len(calls) > 10
 
 
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="needs Linux to reset the memory peak")
+def test_memory_beyond_the_log_does_not_grow_with_the_files(made):
+    script = f"""
+        from dataclasses import fields
+        from driftbandit.environments.log import Log
+        from driftbandit.environments.yahoo import read_yahoo
+
+        def memory(name):
+            rows = dict(row.split(":") for row in open("/proc/self/status"))
+            return 1024 * int(rows[name].split()[0])
+
+        read_yahoo({str(made[0])!r})
+        for times in (1, 8):
+            open("/proc/self/clear_refs", "w").write("5")
+            before = memory("VmRSS")
+            log, _ = read_yahoo([{str(made[0])!r}] * times)
+            print(memory("VmHWM") - before, sum(getattr(log, part.name).nbytes for part in fields(Log)))
+            del log
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=True)
+    (_, small), (peak, large) = (map(int, row.split()) for row in done.stdout.splitlines())
+    assert large > 7 * small
+    # A constant 4 MB block, its unpacked lines and small tables; it used to be another copy of the log, 33 MB here.
+    assert peak - large < large / 2
+
+
 def test_missing_empty_and_misplaced_files_are_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="absent: no such file or folder"):
         read_yahoo(tmp_path / "absent")

@@ -8,7 +8,18 @@ import json
 import sys
 import zlib
 
-from driftbandit import WMDUCB1, AdTS, DLinUCB, GammaRestart, MetaBandit, synthetic
+from driftbandit import (
+    MUCB,
+    PHTUCB,
+    WMDUCB1,
+    AdTS,
+    CusumUCB,
+    DLinUCB,
+    GammaRestart,
+    GLRklUCB,
+    MetaBandit,
+    synthetic,
+)
 from driftbandit.evaluation.simulate import simulate
 from driftbandit.policies.registry import REGISTRY, Brief
 
@@ -23,8 +34,27 @@ BUILDERS = {name: entry.build for name, entry in REGISTRY.items()} | {
     ),
     "meta-bandit-quick": lambda brief: MetaBandit(threshold=0.5, trial=50, reward_range=brief.reward_range),
     "gamma-restart-quick": lambda brief: GammaRestart(threshold=0.5, reward_range=brief.reward_range),
+    "cusum-ucb-quick": lambda brief: CusumUCB(
+        calibration=10, slack=0.05, threshold=0.5, reward_range=brief.reward_range, seed=brief.seed
+    ),
+    "pht-ucb-quick": lambda brief: PHTUCB(slack=0.05, threshold=0.5, reward_range=brief.reward_range, seed=brief.seed),
+    "glr-klucb-quick": lambda brief: GLRklUCB(delta=1.0, splits=20, reward_range=(-0.6, 0.75), seed=brief.seed),
+    "glr-klucb-local-quick": lambda brief: GLRklUCB(
+        restart="local", delta=1.0, splits=20, reward_range=(-0.6, 0.75), seed=brief.seed
+    ),
+    "m-ucb-quick": lambda brief: MUCB(window=20, threshold=1.5, reward_range=brief.reward_range, seed=brief.seed),
 }
-FEW_ARMS = ("wmducb1-quick", "wmducb1-pooled", "meta-bandit-quick", "gamma-restart-quick")
+FEW_ARMS = (
+    "wmducb1-quick",
+    "wmducb1-pooled",
+    "meta-bandit-quick",
+    "gamma-restart-quick",
+    "cusum-ucb-quick",
+    "pht-ucb-quick",
+    "glr-klucb-quick",
+    "glr-klucb-local-quick",
+    "m-ucb-quick",
+)
 
 
 def trace_of(name, horizon=500, **world):

@@ -5,10 +5,23 @@ import warnings
 import numpy as np
 import pytest
 
-from driftbandit import UCB1, WMDUCB1, GammaRestart, MetaBandit, RandomChoice
+from driftbandit import (
+    DUCB,
+    MUCB,
+    PHTUCB,
+    SWUCB,
+    UCB1,
+    WMDUCB1,
+    BrownianRestless,
+    CusumUCB,
+    GammaRestart,
+    GLRklUCB,
+    MetaBandit,
+    RandomChoice,
+)
 from driftbandit.kernels import arms as kernel
 
-ALL = [UCB1, WMDUCB1, MetaBandit, GammaRestart]
+ALL = [UCB1, WMDUCB1, MetaBandit, GammaRestart, DUCB, SWUCB, CusumUCB, PHTUCB, GLRklUCB, MUCB, BrownianRestless]
 
 
 @pytest.mark.parametrize("kind", ALL)

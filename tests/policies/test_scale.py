@@ -3,13 +3,16 @@
 import numpy as np
 import pytest
 
-from driftbandit import AdTS, DLinUCB, LinTS, LinUCB, OracleLinUCB
+from driftbandit import AdTS, DiscountedLinUCB, DLinUCB, LinTS, LinUCB, OracleLinUCB, RestartLinUCB, SWLinUCB
 
 BUILDERS = {
     "LinUCB": lambda: LinUCB(2),
     "LinTS": lambda: LinTS(2),
     "AdTS": lambda: AdTS(2),
     "OracleLinUCB": lambda: OracleLinUCB(2),
+    "DiscountedLinUCB": lambda: DiscountedLinUCB(2, 0.5, ridge=0.1),
+    "SWLinUCB": lambda: SWLinUCB(2, 0.5, window=50, ridge=0.1),
+    "RestartLinUCB": lambda: RestartLinUCB(2, 0.5, ridge=0.1),
     "DLinUCB": lambda: DLinUCB(2, 0.5),
     "DLinUCB, logistic": lambda: DLinUCB(2, 0.5, model="logistic"),
     "DLinUCB, thompson": lambda: DLinUCB(2, 0.5, model="thompson"),

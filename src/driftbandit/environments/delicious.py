@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from driftbandit.core import Floats, Ints
+from driftbandit.environments.converted import Form
 from driftbandit.environments.hetrec import HybridUser, Interactions, Reduction, social_groups, tag_features
 from driftbandit.environments.tables import data_folder, read_numbers
 
@@ -24,8 +25,26 @@ class Delicious(HybridUser):
         return load(data_folder("delicious", self.folder or None), self.reduction, groups=self.by == "group")
 
 
+def form(folder: Path, reduction: Reduction = "svd", components: int = 25, groups: bool = False) -> Form:
+    """What `driftbandit data delicious` converts."""
+    sources: tuple[str, ...] = ("user_taggedbookmarks-timestamps.dat", "bookmark_tags.dat")
+    settings = f"{reduction}-{components}"
+    if groups:
+        sources, settings = (*sources, "user_contacts.dat"), f"{settings}-groups"
+    return Form("delicious", folder, sources, settings, packages=("scikit-learn",))
+
+
 @lru_cache(maxsize=2)
 def load(folder: Path, reduction: Reduction = "svd", components: int = 25, groups: bool = False) -> Interactions:
+    """Take the data set from its converted file, if there is one, else from its own files."""
+    for with_groups in (True,) if groups else (False, True):  # one with groups also serves those who ask for none
+        kept = Interactions.recall(form(folder, reduction, components, with_groups), components)
+        if kept is not None:
+            return kept
+    return read(folder, reduction, components, groups)
+
+
+def read(folder: Path, reduction: Reduction = "svd", components: int = 25, groups: bool = False) -> Interactions:
     """Read the data set and make the features; `groups` also finds groups of users, which takes longer."""
     table = read_numbers(folder / "user_taggedbookmarks-timestamps.dat", ("userID", "bookmarkID", "tagID", "timestamp"))
     people, users = np.unique(table["userID"], return_inverse=True)

@@ -7,13 +7,16 @@ begins, the hybrid user's taste shifts. The paper's Section 4.3, with what its a
 
 from __future__ import annotations
 
+import os
 import warnings
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from driftbandit.core import Floats, Ints, as_count
+from driftbandit.environments.converted import Form, load_arrays, save_arrays
 from driftbandit.environments.rounds import Rounds
 
 Reduction = Literal["pca", "svd"]
@@ -45,6 +48,46 @@ class Interactions:
     tagged_users: Ints
     tagged_items: Ints
     groups: Ints
+
+    _TYPES: ClassVar[dict[str, type[np.generic]]] = {
+        "features": np.float64,
+        "users": np.int64,
+        "items": np.int64,
+        "times": np.int64,
+        "tagged_users": np.int64,
+        "tagged_items": np.int64,
+        "groups": np.int64,
+    }
+
+    def convert(self, form: Form, cache: str | os.PathLike[str] | None = None) -> Path:
+        """Write the converted file of this form; `recall` finds it."""
+        arrays = {name: np.ascontiguousarray(getattr(self, name), dtype=kind) for name, kind in self._TYPES.items()}
+        return form.write(lambda path: save_arrays(path, arrays), cache)
+
+    @classmethod
+    def recall(cls, form: Form, components: int, cache: str | os.PathLike[str] | None = None) -> Interactions | None:
+        """Read the converted file of this form, in `cache` if given; None if there is none, or not a good one."""
+        path = form.find(cache)
+        if path is None:
+            return None
+        try:
+            arrays = load_arrays(path, cls._TYPES)
+            data = cls(**{**arrays, "features": arrays["features"].reshape(-1, components)})
+            return data if data._fits() else None
+        except ValueError:
+            return None  # the sources are there, and the next conversion mends it
+
+    def _fits(self) -> bool:
+        def rows_of(rows: Ints, count: int) -> bool:
+            return not len(rows) or bool(rows.min() >= 0 and rows.max() < count)
+
+        return (
+            len(self.users) == len(self.items) == len(self.times)
+            and len(self.tagged_users) == len(self.tagged_items)
+            and all(rows_of(rows, len(self.groups)) for rows in (self.users, self.tagged_users))
+            and all(rows_of(rows, len(self.features)) for rows in (self.items, self.tagged_items))
+            and bool(np.isfinite(self.features).all())
+        )
 
 
 @dataclass(frozen=True)

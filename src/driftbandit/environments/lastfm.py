@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from driftbandit.core import Ints
+from driftbandit.environments.converted import Form
 from driftbandit.environments.hetrec import (
     HybridUser,
     Interactions,
@@ -33,8 +34,20 @@ class LastFM(HybridUser):
         return load(data_folder("lastfm", self.folder or None), self.reduction)
 
 
+def form(folder: Path, reduction: Reduction = "svd", components: int = 25) -> Form:
+    """What `driftbandit data lastfm` converts."""
+    sources = ("user_taggedartists.dat", "user_friends.dat", "user_clusters_200.tsv")
+    return Form("lastfm", folder, sources, f"{reduction}-{components}", packages=("scikit-learn",))
+
+
 @lru_cache(maxsize=2)
 def load(folder: Path, reduction: Reduction = "svd", components: int = 25) -> Interactions:
+    """Take the data set from its converted file, if there is one, else from its own files."""
+    kept = Interactions.recall(form(folder, reduction, components), components)
+    return kept if kept is not None else read(folder, reduction, components)
+
+
+def read(folder: Path, reduction: Reduction = "svd", components: int = 25) -> Interactions:
     """Read the data set and make the features."""
     table = read_numbers(folder / "user_taggedartists.dat", ("userID", "artistID", "tagID", "day", "month", "year"))
     _, rows = np.unique(table["artistID"], return_inverse=True)

@@ -14,6 +14,11 @@ from driftbandit.files import whole_file
 
 Rows = NDArray[np.int32]
 
+VERSION = 1
+"""Of the layout of saved logs; a change of it is a new number, and other numbers are refused."""
+
+_VERSION_KEY, _NOTE_KEY = b"driftbandit log", b"note"
+
 _CHUNK = 1 << 20
 """Numbers checked at a time, so that checking needs no copy of a log."""
 
@@ -155,10 +160,10 @@ class Log:
             piece._set(name, array[part] if name in ("times", "pools", "shown", "rewards", "users") else array)
         return piece
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the log to an Arrow IPC file, whole or not at all.
+    def save(self, path: str | os.PathLike[str], note: str = "") -> None:
+        """Write the log to an Arrow IPC file, whole or not at all, with a note on it that `note_of` reads.
 
-        The file has one row, whose columns are lists: the arrays.
+        The file has one row, whose columns are lists: the arrays. Its schema says which version of that layout it is.
         """
         import pyarrow as pa  # noqa: PLC0415 - only files need it, and it is slow to import
 
@@ -169,7 +174,8 @@ class Log:
             if array.ndim == 2:
                 values = pa.FixedSizeListArray.from_arrays(values, array.shape[1])
             columns.append(pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), values))
-        batch = pa.record_batch(columns, names=list(self._TYPES))
+        metadata = {_VERSION_KEY: str(VERSION).encode(), _NOTE_KEY: note.encode()}
+        batch = pa.record_batch(columns, names=list(self._TYPES), metadata=metadata)
         with (
             whole_file(path) as partial,
             pa.OSFile(str(partial), "wb") as file,
@@ -191,6 +197,10 @@ class Log:
         try:
             with pa.memory_map(os.fspath(path), "r") as file:
                 reader = pa.ipc.open_file(file)
+                version = (reader.schema.metadata or {}).get(_VERSION_KEY)
+                if version != str(VERSION).encode():
+                    found = "none" if version is None else version.decode(errors="replace")
+                    raise ValueError(f"expected version {VERSION} of the layout, got {found}; convert it anew")
                 if reader.num_record_batches != 1 or reader.schema.names != list(cls._TYPES):
                     raise ValueError("other columns than a log has")
                 batch = reader.get_batch(0)
@@ -202,6 +212,24 @@ class Log:
             raise FileNotFoundError(f"{path}: no such file") from error
         except (pa.ArrowException, OSError, AttributeError, TypeError, ValueError) as error:
             raise ValueError(f"{path}: not a driftbandit log ({error})") from error
+
+
+def note_of(path: str | os.PathLike[str]) -> str:
+    """Read the note on a saved log.
+
+    Raises
+    ------
+    ValueError
+        If the file is not an Arrow file.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - as in `save`
+
+    try:
+        with pa.memory_map(os.fspath(path), "r") as file:
+            note: bytes = (pa.ipc.open_file(file).schema.metadata or {}).get(_NOTE_KEY, b"")
+        return note.decode()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise ValueError(f"{path}: not a driftbandit log ({error})") from error
 
 
 def _from_arrow(column: Any) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO
@@ -18,6 +19,16 @@ EXAMPLES = 5
 
 _EVENTS = 1 << 14
 """Events parsed before they are put away."""
+
+_EVENT = np.dtype(
+    [
+        ("times", np.int64),
+        ("pools", np.int32),
+        ("shown", np.int32),
+        ("rewards", np.float64),
+        ("users", np.float64, (r6a.FEATURES,)),
+    ]
+)
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_PIECE = 1 << 12
@@ -107,13 +118,7 @@ class Parser:
         self._shown = np.zeros(_EVENTS, dtype=np.int32)
         self._rewards = np.zeros(_EVENTS)
         self._users = np.zeros((_EVENTS, r6a.FEATURES))
-        self._done: dict[str, list[NDArray[Any]]] = {
-            "times": [self._times[:0]],
-            "pools": [self._pools[:0]],
-            "shown": [self._shown[:0]],
-            "rewards": [self._rewards[:0]],
-            "users": [self._users[:0]],
-        }
+        self._done: list[NDArray[np.void]] = []
         self.start_file()
 
     def start_file(self) -> None:
@@ -192,8 +197,13 @@ class Parser:
 
     def _put_away(self) -> None:
         count = int(self._state[r6a_log.EVENTS])
-        for name, done in self._done.items():
-            done.append(getattr(self, f"_{name}")[:count].copy())
+        if count:
+            # Memory of its own, which goes back to the system at once when `log` lets go of it; freed parts of the heap
+            # stay with the process, and reading would take twice the memory of the log.
+            piece = np.frombuffer(mmap.mmap(-1, count * _EVENT.itemsize), dtype=_EVENT)
+            for name in _EVENT.names or ():
+                piece[name] = getattr(self, f"_{name}")[:count]
+            self._done.append(piece)
         self._state[r6a_log.EVENTS] = 0
         self.events += count
 
@@ -217,8 +227,16 @@ class Parser:
         """Hand over all that was read; the parser is of no use afterwards."""
         articles, pools = self._state[[r6a_log.ARTICLES, r6a_log.POOLS]].tolist()
         offsets = self._offsets[: pools + 1].copy()
-        # Column by column, so that no more than one of them is in memory twice.
-        columns = {name: np.concatenate(self._done.pop(name)) for name in list(self._done)}
+        columns: dict[str, NDArray[Any]] = {
+            name: np.empty((self.events, *_EVENT[name].shape), dtype=_EVENT[name].base) for name in _EVENT.names or ()
+        }
+        self._done.reverse()
+        at = 0
+        while self._done:  # piece by piece, so that no more than one of them is in memory twice
+            piece = self._done.pop()
+            for name, column in columns.items():
+                column[at : at + len(piece)] = piece[name]
+            at += len(piece)
         return Log(
             articles=self._articles[:articles].copy(),
             features=self._features[:articles].copy(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,6 +12,10 @@ import numpy as np
 from driftbandit.core import Ints
 
 _DEFAULT = Path("~/.local/share/driftbandit")
+_SHOWN = 40
+"""Characters of a wrong cell that an error message shows."""
+_MOST_DIGITS = 1000
+_WHOLE = re.compile(r"-?[0-9]+")
 
 
 def data_folder(name: str, folder: str | os.PathLike[str] | None = None) -> Path:
@@ -34,6 +39,11 @@ def data_folder(name: str, folder: str | os.PathLike[str] | None = None) -> Path
     raise FileNotFoundError(
         f"{name}: no data in {looked}; set DRIFTBANDIT_DATA to the folder above it, see docs/data.md"
     )
+
+
+def default_folder() -> Path:
+    """Where data sets are put that the user has no other place for: `$DRIFTBANDIT_DATA`, or a default in their home."""
+    return Path(os.environ.get("DRIFTBANDIT_DATA") or _DEFAULT.expanduser())
 
 
 def read_numbers(path: Path, columns: tuple[str, ...], *, lenient: bool = False) -> Mapping[str, Ints]:
@@ -71,12 +81,9 @@ def read_numbers(path: Path, columns: tuple[str, ...], *, lenient: bool = False)
         )
     except (pa.ArrowException, OSError, KeyError) as error:
         raise ValueError(f"{path}: {_explain(path, columns, str(error))}") from error
-    if missing := [name for name in columns if name not in table.column_names]:
-        raise ValueError(f"{path}:1: expected the columns {', '.join(columns)}; {', '.join(missing)} missing")
-    for name in columns:
-        if table[name].null_count:
-            line = int(np.flatnonzero(table[name].is_null().to_numpy())[0]) + 2
-            raise ValueError(f"{path}:{line}: {name}: expected a whole number, got nothing")
+    wrong = [name for name in columns if table.column_names.count(name) != 1]
+    if wrong or any(table[name].null_count for name in columns):
+        raise ValueError(f"{path}: {_explain(path, columns, 'a number is missing')}")
     if not table.num_rows:
         raise ValueError(f"{path}: expected rows below the header, got none")
     return {name: np.ascontiguousarray(table[name].to_numpy(), dtype=np.int64) for name in columns}
@@ -90,13 +97,26 @@ def _explain(path: Path, columns: tuple[str, ...], error: str) -> str:
             return "expected a header line, got an empty file"
         if missing := [name for name in columns if name not in header]:
             return f"line 1: expected the columns {', '.join(columns)}; {', '.join(missing)} missing"
+        if repeated := [name for name in columns if header.count(name) > 1]:
+            return f"line 1: expected each column once, got {', '.join(repeated)} more than once"
         for number, line in enumerate(lines, 2):
             cells = line.rstrip("\r\n").split("\t")
-            if len(cells) != len(header):
-                return f"line {number}: expected {len(header)} columns, got {len(cells)}"
-            for name in columns:
-                try:
-                    int(cells[header.index(name)])
-                except ValueError:
-                    return f"line {number}: {name}: expected a whole number, got {cells[header.index(name)]!r}"
-    return error
+            if cells != [""] and (wrong := _explain_row(cells, header, columns)):  # an empty line is no row
+                return f"line {number}: {wrong}"
+    return " ".join(error.split())
+
+
+def _explain_row(cells: list[str], header: list[str], columns: tuple[str, ...]) -> str:
+    if len(cells) != len(header):
+        return f"expected {len(header)} columns, got {len(cells)}"
+    for name in columns:
+        cell = cells[header.index(name)]
+        if not _WHOLE.fullmatch(cell):
+            return f"{name}: expected a whole number, got {_short(cell) or 'nothing'}"
+        if len(cell) > _MOST_DIGITS or not -(2**63) <= int(cell) < 2**63:
+            return f"{name}: expected a number of at most 64 bits, got {_short(cell)}"
+    return ""
+
+
+def _short(cell: str) -> str:
+    return repr(cell if len(cell) <= _SHOWN else f"{cell[:_SHOWN]}...") if cell else ""

@@ -151,7 +151,7 @@ def write_synthetic(
     target = Path(path)
     folder = days > 1 or target.is_dir()
     files = _day_names(target, days, ".gz" if compress else "") if folder else [target]
-    times = START + np.arange(lines) * (days * DAY) // lines
+    times = line_times(lines, days)
     edges = np.searchsorted(times, START + DAY * np.arange(days + 1))
     written = _Writer(plan, rng, kinds, chances)
     for file, start, stop in zip(files, edges[:-1].tolist(), edges[1:].tolist(), strict=True):
@@ -166,6 +166,12 @@ def write_synthetic(
     )
     plan.save(target / "plan.npz" if folder else target.with_name(f"{target.name}.plan.npz"))
     return plan
+
+
+def line_times(lines: int, days: int) -> Ints:
+    """Times of the lines of a made-up log, in unix seconds."""
+    times: Ints = START + np.arange(lines) * (days * DAY) // lines
+    return times
 
 
 class _Writer:

@@ -11,12 +11,16 @@ import math
 import numpy as np
 
 from driftbandit.core import TIE, Floats, Ints
-from driftbandit.kernels.compile import jit
+from driftbandit.kernels.compile import fill_in, jit
 
 COUNT, MEAN, SQUARES, LAST = range(4)
 COLUMNS = 4
 
-UCB1, TUNED = range(2)
+Settings = tuple[float, ...]
+
+_ALMOST_ONE = 1.0 - 1e-12
+_NEWTON_STEPS = 100
+_NEWTON_STOP = 1e-13
 
 
 @jit
@@ -46,9 +50,15 @@ def index_slots(slots: Ints, ids: Ints, size: int) -> bool:
 
 
 @jit
+def ucb(mean: float, count: float, level: float) -> float:
+    """mean + sqrt(level / n)."""
+    return mean + math.sqrt(level / count)
+
+
+@jit
 def ucb1(mean: float, count: float, log_rounds: float) -> float:
     """mean + sqrt(2 ln t / n)."""
-    return mean + math.sqrt(2.0 * log_rounds / count)
+    return ucb(mean, count, 2.0 * log_rounds)
 
 
 @jit
@@ -59,51 +69,132 @@ def ucb_tuned(mean: float, count: float, squares: float, log_rounds: float) -> f
 
 
 @jit
-def best_of_pool(
-    slots: Ints,
-    ids: Ints,
-    stats: Floats,
-    pool: Ints,
-    log_rounds: float,
-    rule: int,
-    prior_mean: float,
-    prior_count: float,
-) -> tuple[int, int]:
-    """Index of the pool's best arm, ties to the lowest, and how many of its arms have no evidence at all."""
+def kl_ucb(mean: float, level: float) -> float:
+    """Largest q in [mean, 1] with kl(mean, q) <= level, where kl is that of two Bernoulli distributions."""
+    if mean >= 1.0 or level <= 0.0:
+        return min(mean, 1.0)
+    # kl grows and is convex in q, and Pinsker's inequality bounds the root: Newton's method comes down to it.
+    q = min(mean + math.sqrt(level / 2.0), _ALMOST_ONE)
+    for _ in range(_NEWTON_STEPS):
+        if q <= mean:  # by rounding
+            return mean
+        excess = (1.0 - mean) * math.log((1.0 - mean) / (1.0 - q)) - level
+        if mean > 0.0:
+            excess += mean * math.log(mean / q)
+        step = excess * q * (1.0 - q) / (q - mean)
+        if step <= _NEWTON_STOP:
+            break
+        q -= step
+    return q
+
+
+@jit
+def _kl_index(stats: Floats, row: int, settings: Settings) -> float:
+    """`kl_ucb` with level ln(t - start of the arm) / n; settings are (t, column of the start)."""
+    if row < 0 or stats[row, COUNT] <= 0.0:
+        return math.inf
+    rounds = max(settings[0] - stats[row, int(settings[1])], 1.0)
+    return kl_ucb(stats[row, MEAN], math.log(rounds) / stats[row, COUNT])
+
+
+@jit
+def _ucb_index(stats: Floats, row: int, settings: Settings) -> float:
+    """`ucb` with imaginary plays; settings are (level, prior mean, prior count)."""
+    level, prior_mean, prior_count = settings
+    count, total = prior_count, prior_count * prior_mean
+    if row >= 0:
+        count += stats[row, COUNT]
+        total += stats[row, COUNT] * stats[row, MEAN]
+    return ucb(total / count, count, level) if count > 0.0 else math.inf
+
+
+@jit
+def _tuned_index(stats: Floats, row: int, settings: Settings) -> float:
+    """`ucb_tuned`; settings are (ln t,)."""
+    if row < 0 or stats[row, COUNT] <= 0.0:
+        return math.inf
+    return ucb_tuned(stats[row, MEAN], stats[row, COUNT], stats[row, SQUARES], settings[0])
+
+
+@jit
+def _discounted_index(stats: Floats, row: int, settings: Settings) -> float:
+    """`_ucb_index` on plays that fade; more settings: (..., discount, now, least count that is evidence)."""
+    level, prior_mean, prior_count, discount, now, least = settings
+    count, total = prior_count, prior_count * prior_mean
+    if row >= 0:
+        plays = stats[row, COUNT] * discount ** (now - stats[row, LAST])
+        count += plays
+        total += plays * stats[row, MEAN]
+    return ucb(total / count, count, level) if count > least else math.inf
+
+
+def index(stats: Floats, row: int, settings: Settings) -> float:
+    """How promising an arm is, infinity without evidence; stands for what `fill_in` puts there.
+
+    Row -1 is an arm without a row.
+    """
+    raise NotImplementedError
+
+
+def best_of_pool(slots: Ints, ids: Ints, stats: Floats, pool: Ints, settings: Settings, nth: int) -> tuple[int, int]:
+    """Index of the pool's best arm, ties to the lowest, and how many of its arms have no evidence at all.
+
+    With `nth` from 0, index of the nth arm without evidence instead. A template: `index` is filled in for each rule.
+    """
     scores = np.empty(len(pool))
     unseen = 0
     best = -math.inf
     for k in range(len(pool)):
-        row = find(slots, ids, pool[k])
-        count, total, squares = prior_count, prior_count * prior_mean, 0.0
-        if row >= 0:
-            count += stats[row, COUNT]
-            total += stats[row, COUNT] * stats[row, MEAN]
-            squares = stats[row, SQUARES]
-        if count <= 0.0:
+        score = index(stats, find(slots, ids, pool[k]), settings)
+        if score == math.inf:
+            if unseen == nth:
+                return k, 1
             unseen += 1
-            scores[k] = -math.inf
-        elif rule == UCB1:
-            scores[k] = ucb1(total / count, count, log_rounds)
-        else:
-            scores[k] = ucb_tuned(total / count, count, squares, log_rounds)
-        best = max(best, scores[k])
+            score = -math.inf
+        scores[k] = score
+        best = max(best, score)
     for k in range(len(pool)):
         if scores[k] >= best - TIE:
             return k, unseen
     return 0, unseen
 
 
+best_ucb = jit(fill_in(best_of_pool, "best_ucb", index=_ucb_index))
+best_discounted = jit(fill_in(best_of_pool, "best_discounted", index=_discounted_index))
+best_kl = jit(fill_in(best_of_pool, "best_kl", index=_kl_index))
+best_tuned = jit(fill_in(best_of_pool, "best_tuned", index=_tuned_index))
+
+
 @jit
-def nth_unseen(slots: Ints, ids: Ints, stats: Floats, pool: Ints, nth: int) -> int:
-    """Index of the nth arm of the pool, from 0, that has no evidence."""
+def least_of_pool(slots: Ints, ids: Ints, stats: Floats, pool: Ints, column: int) -> int:
+    """Index of the pool's arm with the least in a column, which is 0 if it was never played; ties to the lowest id."""
+    best, least = 0, math.inf
     for k in range(len(pool)):
         row = find(slots, ids, pool[k])
-        if row < 0 or stats[row, COUNT] <= 0.0:
-            if nth == 0:
-                return k
-            nth -= 1
-    return -1
+        value = stats[row, column] if row >= 0 else 0.0
+        if value < least or (value == least and pool[k] < pool[best]):
+            best, least = k, value
+    return best
+
+
+@jit
+def oldest_suspect(slots: Ints, ids: Ints, stats: Floats, pool: Ints, leader: int, pace: float, now: int) -> int:
+    """Index of the arm played longest ago among those that may have caught up with the leader, or the leader.
+
+    An arm played s rounds ago may have caught up if it was at most pace * sqrt(s) behind. A leader without a row leads
+    because it was never played; else all arms of the pool have rows.
+    """
+    front = find(slots, ids, pool[leader])
+    if front < 0:
+        return leader
+    best, oldest = leader, math.inf
+    for k in range(len(pool)):
+        row = find(slots, ids, pool[k])
+        last = stats[row, LAST]
+        behind = stats[front, MEAN] - stats[row, MEAN]
+        if row != front and last < oldest and behind <= pace * math.sqrt(now - last):
+            best, oldest = k, last
+    return best
 
 
 @jit
@@ -114,3 +205,45 @@ def add_reward(entry: Floats, reward: float, now: int) -> None:
     entry[MEAN] += gap / entry[COUNT]
     entry[SQUARES] += gap * (reward - entry[MEAN])
     entry[LAST] = now
+
+
+@jit
+def remove_reward(entry: Floats, reward: float) -> None:
+    """Take one reward out of the count and the mean again."""
+    entry[COUNT] -= 1.0
+    entry[MEAN] = entry[MEAN] - (reward - entry[MEAN]) / entry[COUNT] if entry[COUNT] > 0.0 else 0.0
+
+
+@jit
+def refill(slots: Ints, ids: Ints, stats: Floats, arms: Ints, rewards: Floats) -> None:
+    """Statistics of these rewards alone, of arms that have rows."""
+    stats[:] = 0.0
+    for i in range(len(arms)):
+        row = find(slots, ids, arms[i])
+        if row >= 0:
+            add_reward(stats[row], rewards[i], i)
+
+
+@jit
+def set_leaf(tree: Floats, row: int, value: float) -> None:
+    """Change one leaf of a tree whose every node is the larger of its two children; the root is at 1."""
+    at = len(tree) // 2 + row
+    tree[at] = value
+    while at > 1:
+        at //= 2
+        larger = max(tree[2 * at], tree[2 * at + 1])
+        if tree[at] == larger:
+            return
+        tree[at] = larger
+
+
+@jit
+def set_leaves(tree: Floats, stats: Floats, size: int) -> None:
+    """Fill such a tree with the means of the first `size` rows, minus infinity where there is no evidence."""
+    half = len(tree) // 2
+    tree[half:] = -math.inf
+    for row in range(size):
+        if stats[row, COUNT] > 0.0:
+            tree[half + row] = stats[row, MEAN]
+    for at in range(half - 1, 0, -1):
+        tree[at] = max(tree[2 * at], tree[2 * at + 1])

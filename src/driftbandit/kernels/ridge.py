@@ -212,7 +212,7 @@ def _largest_eigenvalue_bound(row: Floats, d: int) -> float:
         trace += row[at + i]
         diagonal += row[at + i] * row[at + i]
         at += i + 1
-    for i in range(1 + d, len(row)):
+    for i in range(1 + d, at):  # a row may go on with what else its model keeps
         norm += row[i] * row[i]
     mean = trace / d
     # The difference of two nearly equal numbers, where all eigenvalues are alike, is lost in rounding.

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from driftbandit.core import Change, as_arm, as_arms, as_number
 from driftbandit.detection.page_hinkley import PageHinkley
-from driftbandit.kernels import arms as kernel
 from driftbandit.policies.arms import ArmPolicy, ArmTable
 
 
@@ -61,7 +60,7 @@ class GammaRestart(ArmPolicy):
         if apply not in ("alarm", "round"):
             raise ValueError(f"apply: expected 'alarm' or 'round', got {apply!r}")
         self.apply = apply
-        self._table = ArmTable(max_arms)
+        self._table = ArmTable(max_arms, ranked=True)
         self._test = PageHinkley(slack=slack, threshold=threshold)
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
@@ -74,17 +73,12 @@ class GammaRestart(ArmPolicy):
         scaled = self._scaled(reward)
         leads = self._table.mean_of(arm) >= self._table.best_mean()
         if self.apply == "round":
-            self._shrink()
+            self._table.shrink(self.gamma)
         self._table.add(arm, scaled, self.rounds)
         self.rounds += 1
         if self.apply == "round" or not leads or not self._test.add(scaled):
             return ()
         evidence = {"statistic": self._test.statistic, "threshold": self._test.threshold}
-        self._shrink()
+        self._table.shrink(self.gamma)
         self._test.clear()
         return self._report(Change(self.rounds, "restarted", 0, evidence))
-
-    def _shrink(self) -> None:
-        stats = self._table.stats
-        stats[:, [kernel.COUNT, kernel.SQUARES]] *= self.gamma
-        self._table.plays = float(stats[: len(self._table), kernel.COUNT].sum())

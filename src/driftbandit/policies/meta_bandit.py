@@ -70,8 +70,8 @@ class MetaBandit(ArmPolicy):
             raise ValueError(f"base: expected 'ucb_tuned' or 'ucb1', got {base!r}")
         self.base: Index = base
         self.trial = as_count("trial", trial, least=2)
-        self._old = ArmTable(max_arms)
-        self._fresh = ArmTable(max_arms)
+        self._old = ArmTable(max_arms, ranked=True)
+        self._fresh = ArmTable(max_arms, ranked=True)
         self._referee = ArmTable(2)
         self._test = PageHinkley(slack=slack, threshold=threshold)
         self._left = 0  # rounds left of a trial, 0 outside

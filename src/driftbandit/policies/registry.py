@@ -8,14 +8,24 @@ from dataclasses import dataclass
 from driftbandit.core import Policy
 from driftbandit.models.ridge import Radius
 from driftbandit.policies.adts import AdTS
+from driftbandit.policies.brownian import BrownianRestless
+from driftbandit.policies.cusum_ucb import CusumUCB
+from driftbandit.policies.d_ucb import DUCB
+from driftbandit.policies.discounted_linucb import DiscountedLinUCB
 from driftbandit.policies.dlinucb import DLinUCB
 from driftbandit.policies.driftucb import DriftUCB
 from driftbandit.policies.gamma_restart import GammaRestart
+from driftbandit.policies.glr_klucb import GLRklUCB
 from driftbandit.policies.lints import LinTS
 from driftbandit.policies.linucb import LinUCB
+from driftbandit.policies.m_ucb import MUCB
 from driftbandit.policies.meta_bandit import MetaBandit
 from driftbandit.policies.oracle import OracleLinUCB
+from driftbandit.policies.pht_ucb import PHTUCB
 from driftbandit.policies.random_choice import RandomChoice
+from driftbandit.policies.restart_linucb import RestartLinUCB
+from driftbandit.policies.sw_linucb import SWLinUCB
+from driftbandit.policies.sw_ucb import SWUCB
 from driftbandit.policies.ucb1 import UCB1
 from driftbandit.policies.wmducb1 import WMDUCB1
 
@@ -87,6 +97,21 @@ def _lints(brief: Brief) -> Policy:
     return LinTS(brief.dim, seed=brief.seed)
 
 
+# The papers' radii explore far more than pays; the noise itself is a width that does well in all presets.
+
+
+def _discounted_linucb(brief: Brief) -> Policy:
+    return DiscountedLinUCB(brief.dim, brief.noise, ridge=0.1, explore=brief.noise)
+
+
+def _sw_linucb(brief: Brief) -> Policy:
+    return SWLinUCB(brief.dim, brief.noise, ridge=0.1, explore=brief.noise)
+
+
+def _restart_linucb(brief: Brief) -> Policy:
+    return RestartLinUCB(brief.dim, brief.noise, ridge=0.1, explore=brief.noise)
+
+
 def _meta_bandit(brief: Brief) -> Policy:
     return MetaBandit(reward_range=brief.reward_range, seed=brief.seed)
 
@@ -97,6 +122,34 @@ def _gamma_restart(brief: Brief) -> Policy:
 
 def _wmducb1(brief: Brief) -> Policy:
     return WMDUCB1(reward_range=brief.reward_range, seed=brief.seed)
+
+
+def _d_ucb(brief: Brief) -> Policy:
+    return DUCB(reward_range=brief.reward_range, seed=brief.seed)
+
+
+def _sw_ucb(brief: Brief) -> Policy:
+    return SWUCB(reward_range=brief.reward_range, seed=brief.seed)
+
+
+def _cusum_ucb(brief: Brief) -> Policy:
+    return CusumUCB(reward_range=brief.reward_range, seed=brief.seed)
+
+
+def _pht_ucb(brief: Brief) -> Policy:
+    return PHTUCB(reward_range=brief.reward_range, seed=brief.seed)
+
+
+def _glr_klucb(brief: Brief) -> Policy:
+    return GLRklUCB(reward_range=brief.reward_range, seed=brief.seed)
+
+
+def _m_ucb(brief: Brief) -> Policy:
+    return MUCB(reward_range=brief.reward_range, seed=brief.seed)
+
+
+def _brownian(brief: Brief) -> Policy:
+    return BrownianRestless(reward_range=brief.reward_range, seed=brief.seed)
 
 
 def _ucb1(brief: Brief) -> Policy:
@@ -159,6 +212,24 @@ REGISTRY: dict[str, Entry] = {
         "nothing",
         _lints,
     ),
+    "discounted-linucb": Entry(
+        "D-LinUCB",
+        "LinUCB whose past fades at a constant rate",
+        "noise",
+        _discounted_linucb,
+    ),
+    "sw-linucb": Entry(
+        "SW-LinUCB",
+        "LinUCB on a sliding window",
+        "noise",
+        _sw_linucb,
+    ),
+    "restart-linucb": Entry(
+        "RestartLinUCB",
+        "LinUCB that forgets everything at fixed intervals",
+        "noise",
+        _restart_linucb,
+    ),
     "meta-bandit": Entry(
         "Meta-Bandit",
         "context-free; on an alarm an old and a fresh bandit compete",
@@ -176,6 +247,48 @@ REGISTRY: dict[str, Entry] = {
         "context-free UCB1 that restarts when an arm's windowed mean shifts",
         "reward range",
         _wmducb1,
+    ),
+    "d-ucb": Entry(
+        "D-UCB",
+        "context-free UCB whose evidence fades",
+        "reward range",
+        _d_ucb,
+    ),
+    "sw-ucb": Entry(
+        "SW-UCB",
+        "context-free UCB on the latest rewards only",
+        "reward range",
+        _sw_ucb,
+    ),
+    "cusum-ucb": Entry(
+        "CUSUM-UCB",
+        "context-free UCB; a CUSUM alarm restarts one arm",
+        "reward range",
+        _cusum_ucb,
+    ),
+    "pht-ucb": Entry(
+        "PHT-UCB",
+        "context-free UCB; a Page-Hinkley alarm restarts one arm",
+        "reward range",
+        _pht_ucb,
+    ),
+    "glr-klucb": Entry(
+        "GLR-klUCB",
+        "context-free kl-UCB; a likelihood-ratio alarm restarts all arms",
+        "reward range",
+        _glr_klucb,
+    ),
+    "m-ucb": Entry(
+        "M-UCB",
+        "context-free UCB1 that restarts when an arm's neighbouring windows differ",
+        "reward range",
+        _m_ucb,
+    ),
+    "brownian": Entry(
+        "Brownian restless",
+        "context-free UCB1 in phases, for means that wander",
+        "reward range",
+        _brownian,
     ),
     "ucb1": Entry(
         "UCB1",

@@ -1,0 +1,203 @@
+"""Play the arena: tune rivals on some seeds, play everyone on others, keep a line a run, go on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from driftbandit.arena.entrants import Entrant
+from driftbandit.arena.scenarios import Scenario
+from driftbandit.evaluation.compare import play, run_key
+from driftbandit.evaluation.detection import Detection, alarm_rounds
+from driftbandit.evaluation.trace import Trace
+from driftbandit.evaluation.workers import work_off
+from driftbandit.files import whole_file
+from driftbandit.policies.registry import Builder
+
+TUNING_SEEDS = range(1000, 1005)
+"""Rivals are tuned on these; the scoreboard never sees them."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One scenario with one seed, and what is still to be played in it."""
+
+    name: str
+    scenario: Scenario
+    seed: int
+    variants: dict[str, Builder]
+    folder: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run, in numbers.
+
+    Attributes
+    ----------
+    scenario, policy : str
+        Names.
+    seed : int
+        Of the rounds.
+    regret, reward, microseconds : float
+        Accumulated regret and reward; time of a round.
+    alarms, false_alarms, missed : int
+        Changes announced, those that no shift explains, and shifts without one; 0 where the policy does not look.
+    delay : float
+        Median delay of the detections; NaN without one.
+    """
+
+    scenario: str
+    policy: str
+    seed: int
+    regret: float
+    reward: float
+    microseconds: float
+    alarms: int
+    false_alarms: int
+    missed: int
+    delay: float
+
+
+def play_all(
+    scenarios: Mapping[str, Scenario],
+    entrants: Mapping[str, Entrant],
+    seeds: Sequence[int],
+    *,
+    out: str | os.PathLike[str],
+    tuning_seeds: Sequence[int] = TUNING_SEEDS,
+    processes: int | None = None,
+    progress: bool = False,
+    fresh: bool = False,
+) -> tuple[list[Result], dict[tuple[str, str], str]]:
+    """Play every entrant in every scenario.
+
+    Returns
+    -------
+    results : list of Result
+        A run each, on `seeds`.
+    chosen : dict
+        The variant that did best on the tuning seeds, by scenario and entrant, of those that have a grid.
+    """
+    folder = str(out)
+    options: dict[str, Any] = {"processes": processes or os.cpu_count() or 1, "progress": progress}
+    grids = {name: entrant for name, entrant in entrants.items() if len(entrant.variants) > 1}
+    variants = {_variant(name, label): build for name, e in grids.items() for label, build in e.variants.items()}
+    tuning = {name: list(tuning_seeds)[: scenario.most_seeds] for name, scenario in scenarios.items()}
+    trials = _play(scenarios, tuning, dict.fromkeys(scenarios, variants), folder, fresh, options)
+    chosen = {}
+    for scenario in scenarios:
+        for name, entrant in grids.items():
+            means = {
+                label: np.mean([r.regret for r in trials[scenario, _variant(name, label)]])
+                for label in entrant.variants
+            }
+            chosen[scenario, name] = min(means, key=lambda label: means[label])
+    reporting = {name: list(seeds)[: scenario.most_seeds] for name, scenario in scenarios.items()}
+    field = {
+        scenario: {
+            _variant(name, label): entrant.variants[label]
+            for name, entrant in entrants.items()
+            for label in [chosen.get((scenario, name), next(iter(entrant.variants)))]
+        }
+        for scenario in scenarios
+    }
+    played = _play(scenarios, reporting, field, folder, fresh, options)
+    return [result for runs in played.values() for result in runs], chosen
+
+
+def _variant(name: str, label: str) -> str:
+    return f"{name} [{label}]" if label else name
+
+
+def entrant_of(policy: str) -> str:
+    """Name of the entrant that a result's policy is a variant of."""
+    return policy.split(" [", maxsplit=1)[0]
+
+
+def _play(
+    scenarios: Mapping[str, Scenario],
+    seeds: Mapping[str, Sequence[int]],
+    field: Mapping[str, Mapping[str, Builder]],
+    folder: str,
+    fresh: bool,
+    options: dict[str, Any],
+) -> dict[tuple[str, str], list[Result]]:
+    jobs = []
+    for name, scenario in scenarios.items():
+        for seed in seeds[name]:
+            done = {} if fresh else _read(folder, name, seed)
+            left = {
+                policy: build
+                for policy, build in field[name].items()
+                if done.get(policy, ("", None))[0] != run_key(scenario.environment, seed, policy, build)
+            }
+            if left:
+                jobs.append(Job(name, scenario, seed, left, folder))
+    total = sum(len(field[name]) * len(seeds[name]) for name in scenarios)
+    to_do = sum(len(job.variants) for job in jobs)
+    # The longest first: a core that starts one last would keep the others waiting.
+    jobs.sort(key=lambda job: job.scenario.kind != "real")
+    for _ in work_off(
+        jobs, _run, total=total, finished=total - to_do, runs_of=lambda job: len(job.variants), **options
+    ):
+        pass
+    results: dict[tuple[str, str], list[Result]] = {}
+    for name in scenarios:
+        for seed in seeds[name]:
+            stored = _read(folder, name, seed)
+            for policy in field[name]:
+                results.setdefault((name, policy), []).append(stored[policy][1])
+    return results
+
+
+def _run(job: Job) -> None:
+    rounds = job.scenario.environment.rounds(job.seed)
+    stored = _read(job.folder, job.name, job.seed)
+    for policy, build in job.variants.items():
+        key = run_key(job.scenario.environment, job.seed, policy, build)
+        stored[policy] = key, _result(job, policy, play(policy, build, rounds))
+    path = _path(job.folder, job.name, job.seed)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = {policy: {"key": key, **vars(result)} for policy, (key, result) in stored.items()}
+    with whole_file(path) as part:
+        part.write_text(json.dumps(lines, indent=1), encoding="utf-8")
+
+
+def _result(job: Job, policy: str, trace: Trace) -> Result:
+    quality = Detection()
+    alarms = alarm_rounds(trace.changes)
+    if trace.detects:
+        quality.add(alarms, trace.shifts, len(trace))
+    return Result(
+        scenario=job.name,
+        policy=policy,
+        seed=job.seed,
+        regret=float(trace.regret.sum()),
+        reward=float(trace.rewards.sum()),
+        microseconds=1e6 * trace.seconds / len(trace),
+        alarms=len(alarms),
+        false_alarms=quality.false_alarms,
+        missed=quality.missed,
+        delay=float(median(quality.delays)) if quality.delays else float("nan"),
+    )
+
+
+def _path(folder: str, name: str, seed: int) -> Path:
+    return Path(folder, "results", name, f"{seed}.json")
+
+
+def _read(folder: str, name: str, seed: int) -> dict[str, tuple[str, Result]]:
+    """Results of a scenario and seed with their keys; what cannot be read is played again."""
+    try:
+        lines = json.loads(_path(folder, name, seed).read_text(encoding="utf-8"))
+        return {policy: (line.pop("key"), Result(**line)) for policy, line in lines.items()}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}

@@ -1,0 +1,169 @@
+"""The arena as one artefact: chosen scenarios and entrants, played, scored, drawn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+from driftbandit.arena.entrants import TUNED, Entrant, entrants, imported
+from driftbandit.arena.league import TUNING_SEEDS, Result, play_all
+from driftbandit.arena.scenarios import QUICK, SCENARIOS, Scenario
+from driftbandit.arena.scoreboard import (
+    detection_table,
+    heatmap,
+    regret_tables,
+    score,
+    scoreboard,
+    time_table,
+)
+from driftbandit.environments.hetrec import HybridUser
+from driftbandit.environments.rounds import Environment
+from driftbandit.environments.tables import data_folder
+from driftbandit.files import whole_file
+from driftbandit.report import Artefact
+
+_QUICK_SEEDS = 3
+_QUICK_POLICIES = (
+    "driftucb",
+    "dlinucb",
+    "adts",
+    "linucb",
+    "discounted-linucb",
+    "sw-linucb",
+    "restart-linucb",
+    "random",
+    "oracle-paper",
+)
+
+
+def run(
+    *,
+    scenarios: Sequence[str] = ("all",),
+    policies: Sequence[str] = ("all",),
+    own_policies: Sequence[str] = (),
+    own_scenarios: Sequence[str] = (),
+    seeds: Sequence[int] = range(20),
+    tuning: int = 3,
+    quick: bool = False,
+    out: str | os.PathLike[str] = "runs/arena",
+    processes: int | None = None,
+    progress: bool = False,
+    fresh: bool = False,
+) -> Artefact:
+    """Play the arena and return its tables and picture; all runs go to `out`/arena.parquet.
+
+    Parameters
+    ----------
+    scenarios, policies : sequence of str
+        Names, kinds of scenarios, or 'all'.
+    own_policies, own_scenarios : sequence of str
+        Import paths 'package.module:name' of builders and of scenarios (or environments) to add.
+    seeds, tuning :
+        Reporting seeds, and how many tuning seeds; real data plays at most three of each.
+    quick : bool
+        A few scenarios, policies and seeds, and no tuning.
+    """
+    if quick:
+        scenarios = QUICK if list(scenarios) == ["all"] else scenarios
+        policies = _QUICK_POLICIES if list(policies) == ["all"] else policies
+        seeds = seeds[:_QUICK_SEEDS]
+    chosen, skipped = _scenarios(scenarios, own_scenarios)
+    field = _entrants(policies, own_policies)
+    results, settings = play_all(
+        chosen,
+        field,
+        seeds,
+        out=out,
+        tuning_seeds=TUNING_SEEDS[:tuning],
+        processes=processes,
+        progress=progress,
+        fresh=fresh,
+    )
+    _save(results, Path(out) / "arena.parquet")
+    scores = score(results)
+    tables = [
+        scoreboard(scores, chosen, field, settings),
+        *regret_tables(scores, chosen, field),
+        detection_table(scores, chosen, field),
+        time_table(scores, field),
+    ]
+    most = max(len(list(seeds)[: scenario.most_seeds]) for scenario in chosen.values())
+    text = [
+        f"{len(field)} policies in {len(chosen)} scenarios, up to {most} seeds each, all on identical rounds.",
+        *(f"Not played: {name}, {why}." for name, why in skipped.items()),
+    ]
+    return Artefact(
+        name="arena",
+        title="Arena",
+        text=text,
+        tables=[table for table in tables if table.cells],
+        figures={"arena": heatmap(scores, chosen, field)},
+        data={
+            "scores": [{"scenario": s, "policy": p, **vars(found)} for (s, p), found in scores.items()],
+            "tuned": [{"scenario": s, "policy": p, "settings": label} for (s, p), label in settings.items()],
+            "skipped": skipped,
+        },
+    )
+
+
+def _scenarios(names: Sequence[str], own: Sequence[str]) -> tuple[dict[str, Scenario], dict[str, str]]:
+    """Scenarios by name, and those that cannot be played with the reason."""
+    chosen: dict[str, Scenario] = {}
+    for name in names:
+        found = {
+            full: scenario
+            for full, scenario in SCENARIOS.items()
+            if name in ("all", full, scenario.kind, full.rsplit("-v", 1)[0])
+        }
+        if not found:
+            raise ValueError(f"scenarios: unknown {name}; expected 'all', a kind, or some of {', '.join(SCENARIOS)}")
+        chosen |= found
+    for path in own:
+        thing = imported(path)
+        if not isinstance(thing, Scenario):
+            if not hasattr(thing, "rounds"):
+                raise ValueError(f"scenario: {path!r} is neither a Scenario nor an environment")
+            thing = Scenario(path, "shifts", cast(Environment, thing))
+        chosen[path.rsplit(":", 1)[1]] = thing
+    skipped = {}
+    for name, scenario in list(chosen.items()):
+        if isinstance(scenario.environment, HybridUser):
+            try:
+                data_folder(name.split("-", 1)[0], scenario.environment.folder or None)
+            except FileNotFoundError as error:
+                skipped[name] = str(error)
+                del chosen[name]
+    if not chosen:
+        raise ValueError(f"scenarios: none can be played ({'; '.join(skipped.values())})")
+    return chosen, skipped
+
+
+def _entrants(names: Sequence[str], own: Sequence[str]) -> dict[str, Entrant]:
+    known = entrants()
+    chosen: dict[str, Entrant] = {}
+    for name in names:
+        if name == "all":
+            chosen |= known
+        elif name == "tuned":
+            chosen |= TUNED
+        elif name in known:
+            chosen[name] = known[name]
+        else:
+            raise ValueError(f"policies: unknown {name}; expected 'all', 'tuned', or some of {', '.join(known)}")
+    for path in own:
+        build = imported(path)
+        if not callable(build):
+            raise ValueError(f"policy: {path!r} is no function that builds a policy")
+        name = path.rsplit(":", 1)[1]
+        chosen[name] = Entrant(name, {"": build})
+    return chosen
+
+
+def _save(results: Sequence[Result], path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with whole_file(path) as part:
+        pq.write_table(pa.Table.from_pylist([vars(result) for result in results]), part)

@@ -1,0 +1,235 @@
+"""From runs to a scoreboard: means, ratios to the oracle and to the best rival, ranks, detection, time, a picture."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from driftbandit.arena.entrants import OURS, REFERENCE, Entrant
+from driftbandit.arena.league import Result, entrant_of
+from driftbandit.arena.scenarios import Scenario
+from driftbandit.core import Floats
+from driftbandit.evaluation.results import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_WORST = 4.0  # ratios above this are drawn alike
+
+
+@dataclass(frozen=True)
+class Score:
+    """One policy in one scenario."""
+
+    runs: int
+    regret: float
+    error: float
+    """Standard error of the mean regret; NaN for one run."""
+    reward: float
+    false_alarms: float
+    missed: float
+    alarms: float
+    delay: float
+    microseconds: float
+
+
+Scores = dict[tuple[str, str], Score]
+"""By scenario and entrant."""
+
+
+def score(results: Sequence[Result]) -> Scores:
+    """Average runs, with the standard error of the regret."""
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        groups.setdefault((result.scenario, entrant_of(result.policy)), []).append(result)
+    return {place: _score(runs) for place, runs in groups.items()}
+
+
+def _score(runs: list[Result]) -> Score:
+    regrets = [run.regret for run in runs]
+    delays = [run.delay for run in runs if not math.isnan(run.delay)]
+    return Score(
+        runs=len(runs),
+        regret=float(np.mean(regrets)),
+        error=float(np.std(regrets, ddof=1) / math.sqrt(len(runs))) if len(runs) > 1 else math.nan,
+        reward=float(np.mean([run.reward for run in runs])),
+        false_alarms=float(np.mean([run.false_alarms for run in runs])),
+        missed=float(np.mean([run.missed for run in runs])),
+        alarms=float(np.mean([run.alarms for run in runs])),
+        delay=float(np.median(delays)) if delays else math.nan,
+        microseconds=float(np.median([run.microseconds for run in runs])),
+    )
+
+
+def best_rival(scores: Scores, scenario: str, entrants: Mapping[str, Entrant]) -> str | None:
+    """The rival of least regret in a scenario."""
+    rivals = [name for name, entrant in entrants.items() if entrant.rival and (scenario, name) in scores]
+    return min(rivals, key=lambda name: scores[scenario, name].regret, default=None)
+
+
+def scoreboard(
+    scores: Scores,
+    scenarios: Mapping[str, Scenario],
+    entrants: Mapping[str, Entrant],
+    chosen: Mapping[tuple[str, str], str],
+) -> Table:
+    """A line a scenario: ours, the oracle, the best rival, and how we stand against them."""
+    lines = []
+    for name in scenarios:
+        ours = scores.get((name, OURS))
+        best = best_rival(scores, name, entrants)
+        if ours is None or best is None:
+            continue
+        rival = scores[name, best]
+        reference = scores.get((name, REFERENCE)) if scenarios[name].kind in ("shifts", "real") else None
+        fairly = [scores[name, other].regret for other, e in entrants.items() if e.rival and (name, other) in scores]
+        settings = chosen.get((name, best))
+        lines.append(
+            (
+                name,
+                _mean(ours),
+                _mean(reference) if reference else "",
+                f"{ours.regret / reference.regret:.2f}" if reference else "",
+                _mean(rival),
+                f"{ours.regret / rival.regret:.2f}",
+                entrants[best].title + (f" ({settings})" if settings else ""),
+                f"{1 + sum(regret < ours.regret for regret in fairly)} of {1 + len(fairly)}",
+            )
+        )
+    return Table(
+        "Scoreboard: regret of DriftUCB, told nothing",
+        ("scenario", "DriftUCB", "oracle", "/ oracle", "best rival", "/ rival", "which", "rank"),
+        tuple(lines),
+        "Mean ± standard error. The oracle restarts at the true shifts and is told the noise. Rivals that say 'tuned' "
+        "are told the noise and play the settings that did best on other seeds of the same scenario. Below 1 we win.",
+    )
+
+
+def regret_tables(scores: Scores, scenarios: Mapping[str, Scenario], entrants: Mapping[str, Entrant]) -> list[Table]:
+    """Regret of everyone, policies down and scenarios across, a table a kind of scenario."""
+    kinds = {"shifts": "Sudden shifts", "still": "Nothing changes", "drift": "Slow drift", "real": "Real data"}
+    tables = []
+    for kind, title in kinds.items():
+        names = [name for name, scenario in scenarios.items() if scenario.kind == kind]
+        lines = [
+            (entrant.title, *(_mean(scores.get((name, policy))) for name in names))
+            for policy, entrant in entrants.items()
+            if any((name, policy) in scores for name in names)
+        ]
+        if names and lines:
+            tables.append(Table(f"{title}: regret", ("policy", *names), tuple(lines)))
+    real = [name for name, scenario in scenarios.items() if scenario.kind == "real"]
+    if real:
+        lines = [
+            (
+                entrant.title,
+                *(f"{scores[name, policy].reward:,.0f}" if (name, policy) in scores else "" for name in real),
+            )
+            for policy, entrant in entrants.items()
+        ]
+        tables.append(Table("Real data: total reward", ("policy", *real), tuple(lines)))
+    return tables
+
+
+def detection_table(scores: Scores, scenarios: Mapping[str, Scenario], entrants: Mapping[str, Entrant]) -> Table:
+    """How well policies that report changes report them, over the scenarios with sudden shifts and without any."""
+    shifts = [name for name, scenario in scenarios.items() if scenario.kind == "shifts"]
+    still = [name for name, scenario in scenarios.items() if scenario.kind == "still"]
+    lines = []
+    for policy, entrant in entrants.items():
+        moved = [scores[name, policy] for name in shifts if (name, policy) in scores]
+        quiet = [scores[name, policy] for name in still if (name, policy) in scores]
+        if not any(s.alarms for s in [*moved, *quiet]):
+            continue
+        delays = [s.delay for s in moved if not math.isnan(s.delay)]
+        lines.append(
+            (
+                entrant.title,
+                f"{np.median(delays):.0f}" if delays else "",
+                _average([s.missed for s in moved]),
+                _average([s.false_alarms for s in moved]),
+                _average([s.false_alarms for s in quiet]),
+            )
+        )
+    return Table(
+        "Detection",
+        ("policy", "median delay", "missed a run", "false alarms a run, shifts", "false alarms a run, still"),
+        tuple(lines),
+        "Only policies that ever reported a change. Delays are in rounds: the median over scenarios of their medians.",
+    )
+
+
+def time_table(scores: Scores, entrants: Mapping[str, Entrant]) -> Table:
+    """Time of a round, as a multiple of LinUCB's in the same run."""
+    lines = []
+    base = {name: s.microseconds for (name, policy), s in scores.items() if policy == "linucb"}
+    for policy, entrant in entrants.items():
+        ratios = [
+            s.microseconds / base[name] for (name, other), s in scores.items() if other == policy and name in base
+        ]
+        times = [s.microseconds for (_, other), s in scores.items() if other == policy]
+        if times:
+            ratio = f"{np.median(ratios):.1f}" if ratios else ""
+            lines.append((entrant.title, f"{np.median(times):.1f}", ratio))
+    return Table(
+        "Time of a round",
+        ("policy", "microseconds", "times LinUCB"),
+        tuple(lines),
+        "Choose, learn and the simulator's own share; medians over scenarios, measured while all cores were at work.",
+    )
+
+
+def _average(values: Sequence[float]) -> str:
+    return f"{np.mean(values):.2f}" if values else ""
+
+
+def _mean(score: Score | None) -> str:
+    if score is None:
+        return ""
+    digits = 0 if score.regret >= 1000 else 1
+    error = "" if math.isnan(score.error) else f" ± {score.error:,.{digits}f}"
+    return f"{score.regret:,.{digits}f}{error}"
+
+
+def heatmap(scores: Scores, scenarios: Mapping[str, Scenario], entrants: Mapping[str, Entrant]) -> Figure:
+    """Regret of everyone as a multiple of the best in its scenario."""
+    import matplotlib.colors as colours
+    from matplotlib.figure import Figure
+
+    names = [name for name in scenarios if any((name, policy) in scores for policy in entrants)]
+    ratios = np.full((len(entrants), len(names)), np.nan)
+    for column, name in enumerate(names):
+        regrets = [scores[name, p].regret if (name, p) in scores else math.nan for p in entrants]
+        ratios[:, column] = np.array(regrets) / np.nanmin(regrets)
+    order = _order(ratios, list(entrants))
+    ratios = ratios[order]
+    titles = [list(entrants.values())[row].title for row in order]
+    figure = Figure(figsize=(3.2 + 0.42 * len(names), 1.8 + 0.3 * len(order)), layout="constrained")
+    axes = figure.subplots()
+    image = axes.imshow(
+        ratios, cmap="viridis_r", norm=colours.LogNorm(1.0, _WORST), aspect="auto", interpolation="nearest"
+    )
+    for (row, column), ratio in np.ndenumerate(ratios):
+        if not math.isnan(ratio):
+            text = f"{ratio:.1f}" if ratio < 9.95 else f"{ratio:.0f}"
+            axes.text(
+                column, row, text, ha="center", va="center", fontsize=6.5, color="white" if ratio > 2.0 else "black"
+            )
+    axes.set_xticks(range(len(names)), [name.rsplit("-v", 1)[0] for name in names], rotation=60, ha="right", fontsize=8)
+    axes.set_yticks(range(len(titles)), titles, fontsize=8)
+    axes.set_title("Regret, as a multiple of the best in each scenario (1 is best)", fontsize=10)
+    bar = figure.colorbar(image, ax=axes, shrink=0.5, ticks=[1, 1.5, 2, 3, 4])
+    bar.ax.set_yticklabels(["1", "1.5", "2", "3", "4 or more"], fontsize=8)
+    bar.ax.minorticks_off()
+    return figure
+
+
+def _order(ratios: Floats, names: Sequence[str]) -> list[int]:
+    """Best first, by the mean logarithm of the ratios."""
+    with np.errstate(invalid="ignore"):
+        level = [float(np.nanmean(np.log(row))) if np.isfinite(row).any() else math.inf for row in ratios]
+    return sorted((row for row in range(len(names)) if math.isfinite(level[row])), key=lambda row: level[row])

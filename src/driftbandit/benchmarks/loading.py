@@ -1,0 +1,302 @@
+"""Time and memory of reading, converting and replaying data, each in a fresh interpreter; ratios from the same run."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from driftbandit.environments.datasets import locate
+from driftbandit.evaluation.results import Table
+
+LINES = 50_000
+"""Lines of the made-up log; it is read once, and four times over."""
+TIMES = 4
+REPEATS = 3
+
+_NOISE = 0.25
+_NAIVE_SHARE = 0.04
+"""Share of the lines and events that slow ways of doing the same are given."""
+_READY = ("lastfm", "delicious")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One thing measured.
+
+    Attributes
+    ----------
+    name : str
+        What was done.
+    seconds : float
+        How long it took, at best.
+    count : int
+        Lines or events; 0 where they are not what matters.
+    memory : int or None
+        Peak of the memory beyond the result, or of all for a data set made ready, in bytes; None where it is unknown.
+    against : str
+        Name of the figure that it is held against; empty for none.
+    """
+
+    name: str
+    seconds: float
+    count: int = 0
+    memory: int | None = None
+    against: str = ""
+
+    @property
+    def rate(self) -> float:
+        """How many a second; how often a second where nothing is counted."""
+        return (self.count or 1) / self.seconds
+
+
+def measure_loading(data: str | os.PathLike[str] | None = None, *, lines: int = LINES, seed: int = 0) -> list[Figure]:
+    """Measure everything; data sets that are not there are left out."""
+    with tempfile.TemporaryDirectory(prefix="driftbandit-bench-") as scratch:
+        figures = _hetrec(data, scratch)
+        _child("write", scratch, lines, seed)
+        days = {"plain": str(Path(scratch, "day")), "gz": str(Path(scratch, "day.gz"))}
+        slow = _child("naive", days["plain"], int(lines * _NAIVE_SHARE))
+        naive = Figure("R6A by split and float", **slow)
+        figures.append(naive)
+        for kind, file in days.items():
+            for times in (1, TIMES):
+                found = _child("read", [file] * times)
+                figures.append(Figure(f"R6A {kind}, {lines * times:,} lines", **found, against=naive.name))
+        reading = figures[-3].name  # plain, the larger one
+        saved = str(Path(scratch, "log.arrow"))
+        figures.append(
+            Figure("the same, read and saved", **_child("save", [days["plain"]] * TIMES, saved), against=reading)
+        )
+        figures.append(Figure("the same, opened again", **_child("open", saved), against=reading))
+        base = Figure("replay, NumPy LinUCB", **_child("replay", saved, "numpy", _NAIVE_SHARE))
+        figures += [base, Figure("replay, dLinUCB", **_child("replay", saved, "dlinucb", 1.0), against=base.name)]
+    return figures
+
+
+def _hetrec(data: str | os.PathLike[str] | None, scratch: str) -> list[Figure]:
+    figures = []
+    for name in _READY:
+        try:
+            folder = str(locate(name, data))
+        except FileNotFoundError:
+            continue
+        source = Figure(f"{name} ready, from its files", **_child("ready", name, folder, ""))
+        _child("convert", name, folder, scratch)
+        kept = Figure(f"{name} ready, converted", **_child("ready", name, folder, scratch), against=source.name)
+        figures += [source, kept]
+    return figures
+
+
+def loading_table(figures: Sequence[Figure]) -> Table:
+    """Times, rates, memory, and how many times faster than what each is held against."""
+    by_name = {figure.name: figure for figure in figures}
+
+    def cells(figure: Figure) -> tuple[str, ...]:
+        base = by_name.get(figure.against)
+        return (
+            figure.name,
+            f"{figure.seconds:,.2f} s" if figure.seconds >= 0.01 else f"{1000 * figure.seconds:,.1f} ms",
+            f"{figure.rate:,.0f}" if figure.count else "–",
+            "–" if figure.memory is None else f"{figure.memory / 2**20:,.0f} MB",
+            "–" if base is None else f"{_short(figure.rate / base.rate)}× {base.name}",
+        )
+
+    return Table(
+        "Reading, converting and replaying data",
+        ("what", "time", "lines or events a second", "peak memory", "how many times as fast as"),
+        tuple(cells(figure) for figure in figures),
+        f"Each in a fresh interpreter; the best of {REPEATS} runs but for 'ready', which is imports, reading, features "
+        "and 25 arms for every round. Its memory is all that was taken, elsewhere it is what was taken beyond the log. "
+        "Replay: d=6, 20 candidates.",
+        numbers=False,
+    )
+
+
+def _short(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.2g}"
+
+
+def _child(task: str, *args: Any) -> dict[str, Any]:
+    """Run a task in a fresh interpreter, the best of a few times where it is repeated there."""
+    code = "import sys; from driftbandit.benchmarks.loading import run_task; run_task(sys.argv[1])"
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps([task, *args])], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise OSError(f"{task}: {(done.stderr.strip().splitlines() or ['ended without a word'])[-1]}")
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+# What the fresh interpreters do. Their imports are part of what is measured, so they wait until then.
+
+
+def run_task(text: str) -> None:
+    """Carry out a task and print what it measured as JSON."""
+    task, *args = json.loads(text)
+    json.dump(TASKS[task](*args), sys.stdout)
+
+
+def _status(name: str) -> int | None:
+    """A number of bytes from Linux; None elsewhere."""
+    try:
+        rows = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return None
+    return next((1024 * int(row.split()[1]) for row in rows if row.startswith(f"{name}:")), None)
+
+
+def _watched(action: Callable[[], Any]) -> tuple[Any, float, int | None]:
+    """What `action` returns, its seconds, and how far memory rose above what was there before."""
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")  # start a new peak
+    before = _status("VmRSS")
+    started = time.perf_counter()
+    result = action()
+    seconds = time.perf_counter() - started
+    peak = _status("VmHWM")
+    return result, seconds, None if before is None or peak is None else max(0, peak - before)
+
+
+def _ready(name: str, folder: str, cache: str) -> dict[str, Any]:
+    def make() -> Any:
+        from driftbandit.environments.hetrec import hybrid_user
+
+        module = _module(name)
+        if cache:
+            os.environ["DRIFTBANDIT_CACHE"] = cache
+        interactions = (module.load if cache else module.read)(Path(folder))
+        return hybrid_user(interactions, by="user")
+
+    _, seconds, memory = _watched(make)
+    return {"seconds": seconds, "memory": memory}
+
+
+def _module(name: str) -> Any:
+    from importlib import import_module
+
+    return import_module(f"driftbandit.environments.{name}")
+
+
+def _convert(name: str, folder: str, cache: str) -> dict[str, Any]:
+    module = _module(name)
+    module.read(Path(folder)).convert(module.form(Path(folder)), cache)
+    return {}
+
+
+def _write(folder: str, lines: int, seed: int) -> dict[str, Any]:
+    from driftbandit.environments.yahoo_synthetic import write_synthetic
+
+    for name in ("day", "day.gz"):
+        write_synthetic(Path(folder, name), lines, seed=seed)
+    return {}
+
+
+def _naive(file: str, lines: int) -> dict[str, Any]:
+    """Numbers of the lines by Python's own means, and nothing done with them."""
+
+    def read() -> None:
+        with open(file, encoding="ascii") as text:
+            for _, line in zip(range(lines), text, strict=False):
+                head, *blocks = line.split("|")
+                for word in head.split():
+                    int(word)
+                for block in blocks:
+                    for pair in block.split()[1:]:
+                        which, value = pair.split(":")
+                        int(which), float(value)
+
+    return {"seconds": min(_watched(read)[1] for _ in range(REPEATS)), "count": lines}
+
+
+def _read(files: list[str]) -> dict[str, Any]:
+    from driftbandit.environments.log import Log
+    from driftbandit.environments.yahoo import read_yahoo
+
+    read_yahoo(files[0])  # compile
+    seconds, beyond = float("inf"), None
+    for _ in range(REPEATS):
+        (log, report), took, memory = _watched(lambda: read_yahoo(files))
+        size = sum(getattr(log, name).nbytes for name in Log._TYPES)
+        del log
+        seconds = min(seconds, took)
+        if beyond is None and memory is not None:
+            beyond = max(0, memory - size)  # of the first run: later ones reuse memory
+    return {"seconds": seconds, "count": report.lines, "memory": beyond}
+
+
+def _save(files: list[str], target: str) -> dict[str, Any]:
+    from driftbandit.environments.yahoo import read_yahoo
+
+    read_yahoo(files[0])[0].save(target)
+    seconds, count = float("inf"), 0
+    for _ in range(REPEATS):
+        count, took, _ = _watched(lambda: _read_and_save(read_yahoo, files, target))
+        seconds = min(seconds, took)
+    return {"seconds": seconds, "count": count}
+
+
+def _read_and_save(read: Callable[..., Any], files: list[str], target: str) -> int:
+    log, _ = read(files)
+    log.save(target)
+    return len(log)
+
+
+def _open(saved: str) -> dict[str, Any]:
+    from driftbandit.environments.log import Log
+
+    Log.load(saved)  # import what files need
+    runs = [_watched(lambda: Log.load(saved)) for _ in range(REPEATS)]
+    return {"seconds": min(run[1] for run in runs), "count": len(runs[0][0])}
+
+
+class _Numpy:
+    """NumPy's LinUCB with the arguments that `replay` gives."""
+
+    def __init__(self, dim: int) -> None:
+        from driftbandit.benchmarks.numpy_linucb import NumpyLinUCB
+
+        self._policy = NumpyLinUCB(dim)
+
+    def choose(self, features: Any, arms: Any = None) -> int:
+        return self._policy.choose(features)
+
+    def learn(self, features: Any, reward: float, arm: Any = None) -> tuple[()]:
+        self._policy.learn(features, reward)
+        return ()
+
+
+def _replay(saved: str, which: str, share: float) -> dict[str, Any]:
+    from driftbandit.environments.log import Log
+    from driftbandit.evaluation.replay import replay
+    from driftbandit.policies.dlinucb import DLinUCB
+
+    log = Log.load(saved)
+    log = log.slice(0, int(share * len(log)))
+
+    def play() -> None:
+        replay(DLinUCB(log.dim, _NOISE) if which == "dlinucb" else _Numpy(log.dim), log)
+
+    play()  # compile
+    return {"seconds": min(_watched(play)[1] for _ in range(REPEATS)), "count": len(log)}
+
+
+TASKS: dict[str, Callable[..., dict[str, Any]]] = {
+    "ready": _ready,
+    "convert": _convert,
+    "write": _write,
+    "naive": _naive,
+    "read": _read,
+    "save": _save,
+    "open": _open,
+    "replay": _replay,
+}

@@ -1,0 +1,55 @@
+"""The command `driftbandit arena`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from driftbandit.cli_shared import AsJson, deliver, friendly_errors
+
+
+def arena(
+    scenarios: Annotated[
+        str, typer.Option(help="Names separated by commas, 'all', or kinds: shifts, still, drift, real.")
+    ] = "all",
+    policies: Annotated[str, typer.Option(help="Names separated by commas, or 'all'.")] = "all",
+    policy: Annotated[
+        list[str] | None, typer.Option(help="A policy of your own: package.module:builder, a function of a Brief.")
+    ] = None,
+    scenario: Annotated[
+        list[str] | None, typer.Option(help="A scenario of your own: package.module:name, a Scenario or a World.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="How many reporting seeds, from 0.", min=1)] = 20,
+    tuning: Annotated[int, typer.Option(help="How many tuning seeds, from 1000.", min=1)] = 3,
+    quick: Annotated[bool, typer.Option("--quick", help="A few scenarios and seeds, no tuning of rivals.")] = False,
+    processes: Annotated[int | None, typer.Option(help="Processes; one a core by default.", min=1)] = None,
+    out: Annotated[Path, typer.Option(help="Folder for results, tables, picture and page.")] = Path("runs/arena"),
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run again what an earlier run left in --out.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Let every policy compete in every kind of changing world.
+
+    All play identical rounds. Rivals that say 'tuned' are told the noise and get their settings on other seeds.
+    Interrupted, the same command continues. `--quick` takes about two minutes, everything takes about an hour.
+
+    Example: driftbandit arena --scenarios drift --policies driftucb,linucb,sw-tuned --seeds 5
+    """
+    with friendly_errors():
+        from driftbandit.arena.report import run
+
+        artefact = run(
+            scenarios=[name.strip() for name in scenarios.split(",") if name.strip()],
+            policies=[name.strip() for name in policies.split(",") if name.strip()],
+            own_policies=policy or [],
+            own_scenarios=scenario or [],
+            seeds=range(seeds),
+            tuning=tuning,
+            quick=quick,
+            out=out,
+            processes=processes,
+            progress=not as_json,
+            fresh=fresh,
+        )
+        deliver([artefact], out, as_json)

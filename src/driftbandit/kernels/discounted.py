@@ -1,0 +1,131 @@
+"""Discounted ridge regression on a flat row: every reward's weight shrinks by a constant factor a round.
+
+A row starts like that of `driftbandit.kernels.ridge`, so that the same kernels score a pool: ``[n, theta (d), lower
+triangle of V^-1 W V^-1]``, and goes on with what these are made from: ``[b (d), lower triangle of V, lower triangle of
+W]``. V = ridge * I + sum of w x x' and b = sum of w r x, with weights w = discount^age; W is V with the weights
+squared, and n is the sum of the squared weights, which takes the place of the number of rewards in the radius.
+
+The ridge is not discounted, so that an update changes all directions at once and no rank-one formula can follow it:
+each one factorises V and W anew, in about 1.5 d^3 multiplications.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from driftbandit.core import Floats
+from driftbandit.kernels import ridge as kernel
+from driftbandit.kernels.compile import finite, jit
+
+
+def row_size(dim: int) -> int:
+    """Length of a row."""
+    return kernel.row_size(dim) + dim + dim * (dim + 1)
+
+
+@jit
+def reset(settings: Floats, row: Floats, dim: int) -> None:
+    """Start afresh: no rewards, theta = 0, V = W = ridge * I."""
+    kernel.reset(settings, row, dim)
+    at = 1 + 2 * dim + dim * (dim + 1) // 2
+    for _ in range(2):
+        for i in range(dim):
+            row[at + i] = settings[0]
+            at += i + 1
+
+
+@jit
+def update(settings: Floats, row: Floats, x: Floats, reward: float, discount: float) -> bool:
+    """Discount the past and absorb one reward; False, and no update, where features are not usable."""
+    d = len(x)
+    size, half = 0.0, d * (d + 1) // 2
+    for i in range(d):
+        size += x[i] * x[i]
+    if not finite(size) or not size <= kernel.LARGEST_SQUARE * settings[0]:
+        return False
+    squared = discount * discount
+    moment = row[1 + d + half : 1 + 2 * d + half]
+    gram = row[1 + 2 * d + half : 1 + 2 * d + 2 * half]
+    noise_gram = row[1 + 2 * d + 2 * half :]
+    at = 0
+    for i in range(d):
+        moment[i] = discount * moment[i] + reward * x[i]
+        for j in range(i + 1):
+            product = x[i] * x[j]
+            gram[at + j] = discount * gram[at + j] + product
+            noise_gram[at + j] = squared * noise_gram[at + j] + product
+        gram[at + i] += (1.0 - discount) * settings[0]
+        noise_gram[at + i] += (1.0 - squared) * settings[0]
+        at += i + 1
+    row[0] = squared * row[0] + 1.0
+    _solve(settings[0], row, moment, gram, noise_gram)
+    return True
+
+
+@jit
+def _solve(ridge: float, row: Floats, moment: Floats, gram: Floats, noise_gram: Floats) -> None:
+    """Theta = V^-1 b and V^-1 W V^-1, by way of V = L L' and W = C C'.
+
+    With R = L^-1 and F = L^-1 C, V^-1 W V^-1 = (F'R)'(F'R), which cannot lose its sign. All inner loops add a multiple
+    of one row to another, the form that vector units like best.
+    """
+    d = len(moment)
+    upper, noise_upper = _cholesky(gram, ridge, d), _cholesky(noise_gram, ridge, d)
+    inverse, solved, product = np.zeros((d, d)), np.zeros((d, d)), np.zeros((d, d))
+    half_way = moment.copy()
+    theta = row[1 : 1 + d]
+    theta[:] = 0.0
+    for i in range(d):  # row i of R, of F, of F'R, and of theta = R'(R b)
+        line, solved_line = inverse[i], solved[i]
+        line[i] = 1.0
+        for j in range(i + 1):
+            solved_line[j] = noise_upper[j, i]
+        for k in range(i):
+            factor = upper[k, i]
+            half_way[i] -= factor * half_way[k]
+            for j in range(k + 1):
+                line[j] -= factor * inverse[k, j]
+                solved_line[j] -= factor * solved[k, j]
+        scale = 1.0 / upper[i, i]
+        half_way[i] *= scale
+        for j in range(i + 1):
+            line[j] *= scale
+            solved_line[j] *= scale
+            theta[j] += line[j] * half_way[i]
+        for k in range(i + 1):
+            for j in range(i + 1):
+                product[k, j] += solved_line[k] * line[j]
+    at = 1 + d
+    for i in range(d):
+        line = row[at : at + i + 1]
+        line[:] = 0.0
+        for k in range(d):
+            for j in range(i + 1):
+                line[j] += product[k, i] * product[k, j]
+        at += i + 1
+
+
+@jit
+def _cholesky(triangle: Floats, ridge: float, d: int) -> Floats:
+    """Upper Cholesky factor of a lower triangle.
+
+    No pivot of ridge * I + (something >= 0) is below the ridge, whatever rounding says.
+    """
+    upper = np.zeros((d, d))
+    at = 0
+    for i in range(d):
+        for j in range(i + 1):
+            upper[j, i] = triangle[at + j]
+        at += i + 1
+    for j in range(d):
+        line = upper[j]
+        root = math.sqrt(max(line[j], ridge))
+        line[j] = root
+        for i in range(j + 1, d):
+            line[i] /= root
+        for i in range(j + 1, d):
+            for k in range(i, d):
+                upper[i, k] -= line[i] * line[k]
+    return upper

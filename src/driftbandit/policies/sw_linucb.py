@@ -1,0 +1,61 @@
+"""SW-LinUCB: LinUCB on a sliding window.
+
+The last `window` rewards count fully and those before not at all, so that whatever happened longer ago cannot mislead.
+It needs no test, and never knows more than one window. Cheung, Simchi-Levi and Zhu, AISTATS 2019.
+"""
+
+from __future__ import annotations
+
+from driftbandit.core import as_dim, as_number
+from driftbandit.models.ridge import Radius
+from driftbandit.models.windowed import WindowedModel, window_radius
+from driftbandit.policies.base import ModelPolicy
+
+
+class SWLinUCB(ModelPolicy):
+    """LinUCB on the last `window` rewards.
+
+    It reports no changes, because it detects none. It keeps the window: `window` * (`dim` + 1) numbers.
+
+    Parameters
+    ----------
+    dim : int
+        Number of features.
+    noise : float
+        Standard deviation of a reward around its mean; used by the paper's radius only.
+    window : int
+        Rewards remembered (w); one as long as the horizon is LinUCB.
+    ridge : float
+        Regularisation (lambda).
+    explore : float or Radius, optional
+        Multiplier of sqrt(x' A^-1 x); by default the paper's constant radius, which takes |theta| <= 1 and |x| <= 1 for
+        granted and explores far more than pays in practice.
+    delta : float
+        Error probability of that radius.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> policy = SWLinUCB(2, noise=0.1, window=20, explore=0.1)
+    >>> pool = np.eye(2)
+    >>> for t in range(60):
+    ...     arm = policy.choose(pool)
+    ...     changes = policy.learn(pool[arm], float(arm == (t >= 30)))  # after 30 rounds the other arm pays
+    >>> policy.choose(pool)
+    1
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        noise: float,
+        *,
+        window: int = 200,
+        ridge: float = 1.0,
+        explore: float | Radius | None = None,
+        delta: float = 0.01,
+    ) -> None:
+        dim = as_dim(dim)
+        ridge = as_number("ridge", ridge, 0.0, open_low=True)
+        radius = window_radius(dim, window, noise=noise, ridge=ridge, delta=delta)
+        super().__init__(dim, WindowedModel(dim, window=window, ridge=ridge, explore=explore, radius=radius))

@@ -1,0 +1,180 @@
+"""The arena on worlds small enough to play here."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from driftbandit import LinUCB, World
+from driftbandit.arena import league
+from driftbandit.arena.entrants import PARTS, TUNED, Entrant, entrants, imported
+from driftbandit.arena.league import Result, play_all
+from driftbandit.arena.report import run
+from driftbandit.arena.scenarios import QUICK, SCENARIOS, Scenario
+from driftbandit.arena.scoreboard import best_rival, heatmap, score, scoreboard
+from driftbandit.cli import app
+from driftbandit.policies.registry import REGISTRY, Brief
+
+SMALL = {
+    "jump": Scenario("one jump", "shifts", World(horizon=300, period=150, noise=0.1)),
+    "still": Scenario("nothing", "still", World(path="still", horizon=200, noise=0.1)),
+}
+OWN_WORLD = World(horizon=150, period=70)
+
+
+def greedy(brief):
+    return LinUCB(brief.dim, explore=0.0)
+
+
+def curious(brief):
+    return LinUCB(brief.dim, explore=5.0)
+
+
+FIELD = {
+    "driftucb": entrants()["driftucb"],
+    "oracle-paper": entrants()["oracle-paper"],
+    "linucb": entrants()["linucb"],
+    "grid": Entrant("Grid", {"greedy": greedy, "curious": curious}),
+}
+
+
+def test_results_do_not_depend_on_processes(tmp_path):
+    one, chosen = play_all(SMALL, FIELD, [0, 1], out=tmp_path / "one", tuning_seeds=[1000], processes=1)
+    two, again = play_all(SMALL, FIELD, [0, 1], out=tmp_path / "two", tuning_seeds=[1000], processes=2)
+    assert chosen == again
+    assert len(one) == len(two) == 2 * 4 * 2
+
+    def facts(results):
+        return [(r.scenario, r.policy, r.seed, r.regret, r.reward, r.alarms) for r in results]
+
+    assert facts(one) == facts(two)
+
+
+def test_tuning_seeds_choose_and_reporting_seeds_report(tmp_path):
+    results, chosen = play_all(SMALL, FIELD, [0], out=tmp_path, tuning_seeds=[1000, 1001], processes=1)
+    assert set(chosen) == {("jump", "grid"), ("still", "grid")}
+    trials = json.loads((tmp_path / "results" / "still" / "1000.json").read_text())
+    better = min(("greedy", "curious"), key=lambda label: trials[f"grid [{label}]"]["regret"])
+    assert chosen["still", "grid"] == better == "greedy"
+    played = {result.policy for result in results if result.scenario == "still"}
+    assert played == {"driftucb", "oracle-paper", "linucb", "grid [greedy]"}
+    assert {result.seed for result in results} == {0}
+
+
+def test_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    first, _ = play_all(SMALL, FIELD, [0], out=tmp_path, tuning_seeds=[1000], processes=1)
+    played = []
+    original = league.play
+    monkeypatch.setattr(league, "play", lambda name, *rest: played.append(name) or original(name, *rest))
+    again, _ = play_all(SMALL, FIELD, [0], out=tmp_path, tuning_seeds=[1000], processes=1)
+    assert not played
+    assert again == first
+    (tmp_path / "results" / "jump" / "0.json").write_text('{"driftucb": {"key": "old"')
+    play_all(SMALL, FIELD, [0], out=tmp_path, tuning_seeds=[1000], processes=1)
+    assert sorted(played) == ["driftucb", "grid [greedy]", "linucb", "oracle-paper"], "a broken file is played again"
+
+
+def result(scenario, policy, seed, regret, **facts):
+    usual = {"reward": 1.0, "microseconds": 2.0, "alarms": 0, "false_alarms": 0, "missed": 0, "delay": float("nan")}
+    return Result(scenario, policy, seed, regret, **{**usual, **facts})
+
+
+def test_scoreboard_adds_up():
+    runs = [
+        result("jump", "driftucb", 0, 10.0),
+        result("jump", "driftucb", 1, 14.0),
+        result("jump", "oracle-paper", 0, 20.0),
+        result("jump", "oracle-paper", 1, 28.0),
+        result("jump", "linucb", 0, 100.0),
+        result("jump", "grid [greedy]", 0, 8.0),
+        result("still", "driftucb", 0, 5.0),
+        result("still", "linucb", 0, 4.0),
+    ]
+    scores = score(runs)
+    assert (scores["jump", "driftucb"].regret, scores["jump", "driftucb"].error) == (12.0, 2.0)
+    assert best_rival(scores, "jump", FIELD) == "grid"
+    table = scoreboard(scores, SMALL, FIELD, {("jump", "grid"): "greedy"})
+    assert table.cells == (
+        ("jump", "12.0 ± 2.0", "24.0 ± 4.0", "0.50", "8.0", "1.50", "Grid (greedy)", "2 of 3"),
+        ("still", "5.0", "", "", "4.0", "1.25", "LinUCB", "2 of 2"),
+    )
+    figure = heatmap(scores, SMALL, FIELD)
+    numbers = sorted(text.get_text() for text in figure.axes[0].texts)
+    assert numbers == sorted(["1.5", "3.0", "12", "1.0", "1.2", "1.0"])
+    assert next(label.get_text() for label in figure.axes[0].get_yticklabels()) == "Grid"
+
+
+def test_everyone_takes_part():
+    field = entrants()
+    assert set(field) == {*REGISTRY, *TUNED, *PARTS}
+    assert not field["driftucb"].rival
+    assert not field["oracle"].rival
+    for entrant in [*TUNED.values(), *PARTS.values()]:
+        for build in entrant.variants.values():
+            policy = build(Brief(3, 0.1))
+            assert policy.choose(np.eye(3)) in (0, 1, 2)
+    assert len({entrant.title for entrant in field.values()}) == len(field)
+
+
+def test_scenarios_are_versioned_and_can_be_played():
+    for name, scenario in SCENARIOS.items():
+        assert name.rsplit("-v", 1)[1].isdigit()
+        if scenario.kind != "real":
+            rounds = World(**{**vars(scenario.environment), "horizon": 20}).rounds(0)
+            assert (len(rounds.shifts) == 0) or scenario.kind == "shifts"
+    assert set(QUICK) <= set(SCENARIOS)
+    assert {SCENARIOS[name].kind for name in QUICK} == {"shifts", "still", "drift"}
+
+
+def test_command_plays_own_policies_and_scenarios(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    arguments = ["arena", "--scenarios", "", "--policies", "driftucb,linucb,oracle-paper", "--seeds", "2"]
+    arguments += ["--policy", "test_arena:greedy", "--scenario", "test_arena:OWN_WORLD", "--out", str(tmp_path)]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    assert "OWN_WORLD" in done.output
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "results",
+        "arena.parquet",
+        "arena.png",
+        "arena.md",
+        "arena.json",
+        "arena.html",
+    }
+    scores = json.loads((tmp_path / "arena.json").read_text())["scores"]
+    assert {(line["scenario"], line["policy"]) for line in scores} == {
+        ("OWN_WORLD", name) for name in ("driftucb", "linucb", "oracle-paper", "greedy")
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--scenarios", "nowhere"], "scenarios: unknown nowhere"),
+        (["--policies", "nobody", "--scenarios", "dim5"], "policies: unknown nobody"),
+        (["--policy", "no.such:thing", "--scenarios", "dim5"], "cannot be imported"),
+        (["--policy", "justaname", "--scenarios", "dim5"], "expected 'package.module:name'"),
+        (["--policy", "driftbandit:__version__", "--scenarios", "dim5"], "no function that builds"),
+        (["--scenario", "driftbandit:__version__", "--scenarios", "dim5"], "neither a Scenario"),
+    ],
+)
+def test_command_says_what_is_wrong(tmp_path, arguments, message):
+    done = CliRunner().invoke(app, ["arena", *arguments, "--out", str(tmp_path)])
+    assert done.exit_code == 2
+    assert message in done.output
+    assert "Traceback" not in done.output
+
+
+def test_missing_data_is_skipped_and_said(tmp_path, monkeypatch):
+    monkeypatch.setenv("DRIFTBANDIT_DATA", str(tmp_path / "nothing"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with pytest.raises(ValueError, match="none can be played"):
+        run(scenarios=["real"], out=tmp_path)
+
+
+def test_imported_refuses_what_is_not_there():
+    assert imported("driftbandit:World") is World
+    with pytest.raises(ValueError, match="cannot be imported"):
+        imported("driftbandit:Nothing")
