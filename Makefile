@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help run test lint format bench arena paper docs clean
+.PHONY: help run test lint format bench soak arena paper docs clean
 
 help:
 	@echo "make run     compare all policies in a changing world: table, picture, report (runs/compare)"
@@ -12,13 +12,14 @@ help:
 	@echo "make paper   redo the paper's simulation study (runs/paper)"
 	@echo "make arena   every policy in every kind of changing world (runs/arena); about an hour"
 	@echo "make bench   time choose + learn beside NumPy and other packages"
+	@echo "make soak    kill the service 100 times under load"
 	@echo "make docs    write the documentation's tables and pictures anew (runs everything above but the tests)"
 	@echo "make lint    ruff, mypy and import-linter only"
 
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("driftbandit needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,data]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,data,serve]'
 	@touch $@
 
 run: $(READY)
@@ -46,6 +47,9 @@ arena: $(READY)
 bench: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]' || echo "some peers could not be installed; timing without them"
 	$(BIN)/driftbandit bench --out runs/bench
+
+soak: $(READY)
+	DRIFTBANDIT_KILLS=100 $(BIN)/pytest tests/serving/test_crash.py
 
 docs: bench
 	$(BIN)/python docs/refresh.py

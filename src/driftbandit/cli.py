@@ -1,4 +1,4 @@
-"""The command line: compare, arena, paper, data, advise, policies, bench."""
+"""The command line: compare, arena, paper, data, advise, policies, bench, serve, keys, replay."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 
 from driftbandit.cli_arena import arena
 from driftbandit.cli_data import data
+from driftbandit.cli_serve import keys, replay, serve
 from driftbandit.cli_shared import AsJson
 from driftbandit.cli_shared import deliver as _deliver
 from driftbandit.cli_shared import friendly_errors as _friendly_errors
@@ -314,3 +315,8 @@ def bench(
             },
         )
         _deliver([artefact], out, as_json)
+
+
+app.command()(serve)
+app.add_typer(keys, name="keys")
+app.command()(replay)

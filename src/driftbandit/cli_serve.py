@@ -1,0 +1,170 @@
+"""The commands of the decision service: `driftbandit serve`, `keys` and `replay`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from driftbandit.cli_shared import AsJson, friendly_errors
+
+if TYPE_CHECKING:
+    from driftbandit.serving.stores.base import Store
+
+StoreOption = Annotated[str, typer.Option("--store", help="sqlite:PATH or postgresql://...; made where it is missing.")]
+_STORE = "sqlite:driftbandit.db"
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8080,
+    store: StoreOption = _STORE,
+    insecure_local: Annotated[
+        bool, typer.Option("--insecure-local", help="Ask for no keys; on a loopback address only.")
+    ] = False,
+    advertise: Annotated[
+        str | None, typer.Option(help="URL of this process for others that share a PostgreSQL store.")
+    ] = None,
+    snapshot_every: Annotated[int, typer.Option(help="Events of a loop between snapshots.", min=1)] = 100_000,
+    scopes_in_memory: Annotated[int, typer.Option(help="Scopes of a loop kept in memory.", min=1)] = 1_000_000,
+    rate: Annotated[float | None, typer.Option(help="Requests a second that a key may make.", min=0.1)] = None,
+) -> None:
+    r"""Serve decisions over HTTP, durably.
+
+    Needs pip install 'driftbandit\[serve]'. Keys come from `driftbandit keys create`; see docs/service.md.
+
+    Example: driftbandit serve --store sqlite:driftbandit.db --insecure-local
+    """
+    with friendly_errors():
+        _need_serve()
+        from driftbandit.serving.server import LOOPBACK, build_app
+        from driftbandit.serving.server import serve as run
+
+        if insecure_local and host not in LOOPBACK:
+            raise ValueError(f"--insecure-local: only on a loopback address, got --host {host}")
+        application = build_app(
+            store,
+            secure=not insecure_local,
+            advertise=advertise,
+            snapshot_every=snapshot_every,
+            scopes_in_memory=scopes_in_memory,
+            rate=rate,
+        )
+        typer.echo(f"serving {store} on http://{host}:{port}", err=True)
+        run(application, host, port)
+
+
+keys = typer.Typer(help="Create, list and revoke access keys of the service.", no_args_is_help=True)
+
+
+@keys.command("create")
+def keys_create(
+    name: Annotated[str, typer.Argument(help="Whose key it is, for the list.")],
+    role: Annotated[str, typer.Option(help="decide, read or admin.")] = "decide",
+    store: StoreOption = _STORE,
+) -> None:
+    """Make a key and print it, this once.
+
+    Example: driftbandit keys create website --role decide
+    """
+    with friendly_errors(), _opened(store) as opened:
+        from driftbandit.serving.keys import create_key
+
+        row, secret = create_key(opened, name, role)
+        typer.echo(f"key {row.id} ({role}) for {name}; it is shown only now:", err=True)
+        typer.echo(secret)
+
+
+@keys.command("list")
+def keys_list(store: StoreOption = _STORE, as_json: AsJson = False) -> None:
+    """List keys, without their secrets.
+
+    Example: driftbandit keys list
+    """
+    with friendly_errors(), _opened(store) as opened:
+        rows = [
+            {"id": row.id, "name": row.name, "role": row.role, "revoked": row.revoked is not None}
+            for row in opened.access_keys()
+        ]
+        if as_json:
+            json.dump(rows, sys.stdout, indent=2)
+            sys.stdout.write("\n")
+        for row in [] if as_json else rows:
+            typer.echo(f"{row['id']}  {row['role']:6}  {row['name']}{'  (revoked)' if row['revoked'] else ''}")
+
+
+@keys.command("revoke")
+def keys_revoke(
+    key: Annotated[str, typer.Argument(help="Its id, from `driftbandit keys list`.")], store: StoreOption = _STORE
+) -> None:
+    """Revoke a key; a running service notices within a second or so.
+
+    Example: driftbandit keys revoke 1a2b3c4d
+    """
+    with friendly_errors(), _opened(store) as opened:
+        import time
+
+        if not opened.revoke_key(key, int(time.time() * 1000)):
+            raise ValueError(f"no key {key!r}")
+        typer.echo(f"revoked {key}")
+
+
+def replay(
+    log: Annotated[Path, typer.Argument(help="A log exported as ndjson or Parquet, from its beginning.")],
+    as_json: AsJson = False,
+) -> None:
+    """Replay an exported log of the service: is every decision made again?
+
+    Exit status 1 if one is not.
+
+    Example: driftbandit replay log.ndjson
+    """
+    with friendly_errors():
+        _need_serve()
+        from dataclasses import asdict
+
+        from driftbandit.serving.replay import read_export, replay_log
+
+        found = replay_log(read_export(log))
+        if as_json:
+            json.dump(asdict(found), sys.stdout, indent=2)
+            sys.stdout.write("\n")
+        else:
+            typer.echo(
+                f"loop {found.loop}: {found.events:,} events, {found.learned:,} rewards learned, "
+                f"{found.changes} changes"
+            )
+            typer.echo(f"{found.identical:,} of {found.decisions:,} decisions came out the same")
+            typer.echo(f"final state {found.digest}")
+        if found.identical != found.decisions:
+            raise typer.Exit(1)
+
+
+def _need_serve() -> None:
+    try:
+        import_module("msgspec")
+        import_module("uvicorn")
+    except ImportError as error:
+        raise ValueError(f"the service needs more packages: pip install 'driftbandit[serve]' ({error})") from error
+
+
+@contextmanager
+def _opened(address: str) -> Iterator[Store]:
+    _need_serve()
+    from driftbandit.serving.server import open_store
+    from driftbandit.serving.stores.base import StoreError
+
+    try:
+        opened = open_store(address, writer=False)
+        try:
+            yield opened
+        finally:
+            opened.close()
+    except StoreError as error:
+        raise ValueError(str(error)) from error

@@ -1,0 +1,1 @@
+"""Policies behind HTTP: a durable, event-sourced decision service."""

@@ -1,0 +1,568 @@
+"""The decision engine: loops, commands, durable commits and recovery. No HTTP, no threads, no clock of its own.
+
+Commands change memory and queue events; `commit` makes them durable. Only then may their answers leave the process. An
+engine whose commit failed must `recover` before it does anything else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+from numpy.typing import NDArray
+
+from driftbandit.serving import events as log
+from driftbandit.serving.config import LoopConfig, Name, check
+from driftbandit.serving.events import Catalogued, Configured, Decided, Late
+from driftbandit.serving.loop import EVERYONE, MAIN, MAX_ARMS, SHADOW, Loop, Refused
+from driftbandit.serving.stores.base import (
+    Batch,
+    ChangeRow,
+    LoopRow,
+    Snapshot,
+    Store,
+    VersionConflict,
+)
+
+_READ = 10_000
+MAX_BATCH = 1_000
+"""How many decisions or rewards one request may carry."""
+
+
+class Arm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An arm with its features."""
+
+    id: Name
+    features: list[float]
+
+
+class DecisionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Ask for an arm. Arms are ids from the catalogue, or arms with features; without any, the whole catalogue."""
+
+    decision_id: Name | None = None
+    scope: Name | None = None
+    arms: Annotated[list[Name | Arm], Meta(min_length=1, max_length=MAX_ARMS)] | None = None
+
+
+class RewardRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Report a reward; `scope` helps to find the decision where several processes serve."""
+
+    value: float
+    reward_id: Name | None = None
+    scope: Name | None = None
+
+
+class CatalogueRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The arms of a loop, with features where the loop has a dim."""
+
+    arms: Annotated[list[Arm | Name], Meta(min_length=1, max_length=MAX_ARMS)]
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """The answer to a `DecisionRequest`."""
+
+    decision_id: str
+    arm: str
+    index: int
+    propensity: float
+    policy_version: str
+    expires_at: str
+
+
+class Configuration(msgspec.Struct, frozen=True):
+    """A loop's settings and their version."""
+
+    loop: str
+    version: int
+    arms_version: int
+    config: LoopConfig
+
+
+class Elsewhere(Refused):
+    """Another process holds the shard."""
+
+    def __init__(self, shard: int, address: str | None) -> None:
+        super().__init__(421, f"shard {shard} is served by another process" + (f" at {address}" if address else ""))
+        self.address = address
+
+
+class _Entry:
+    """A loop with its shards here."""
+
+    __slots__ = ("parts", "row")
+
+    def __init__(self, row: LoopRow) -> None:
+        self.row = row
+        self.parts: dict[int, Loop] = {}
+
+
+class Engine:
+    """All loops of a store.
+
+    Parameters
+    ----------
+    store : Store
+        Where the log lives.
+    clock : callable
+        Milliseconds since 1970.
+    snapshot_every : int
+        Events of a loop between snapshots, at least.
+    scopes_in_memory : int
+        How many scopes of a loop are kept in memory.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        clock: Callable[[], int],
+        *,
+        snapshot_every: int = 100_000,
+        scopes_in_memory: int = 1_000_000,
+    ) -> None:
+        self.store = store
+        self._clock = clock
+        self._snapshot_every = snapshot_every
+        self._scopes_in_memory = scopes_in_memory
+        self.held: dict[int, int] = {}
+        self._loops: dict[str, _Entry] = {}
+        self._start()
+
+    # Recovery ------------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        self._batch = Batch()
+        self._new: dict[tuple[int, str], Decided] = {}
+        self._touched: set[Loop] = set()
+        self._iso: tuple[int, str] = (0, "")
+        self._loops.clear()
+        self.held = {}
+        self.refresh()
+
+    def recover(self) -> None:
+        """Forget everything and start from what the store holds."""
+        self.store.reopen()
+        self._start()
+
+    def refresh(self) -> None:
+        """Take over shards and settings that other processes left or changed; called every second or so."""
+        held = self.store.hold()
+        lost = [shard for shard, token in self.held.items() if held.get(shard) != token]
+        self.held = held
+        for row in self.store.loops():
+            entry = self._loops.setdefault(row.name, _Entry(row))
+            entry.row = row
+            for shard in lost:
+                entry.parts.pop(shard, None)
+            for shard in held:
+                if shard not in entry.parts:
+                    entry.parts[shard] = self._load(row, shard)
+                self._bring_up(entry.parts[shard], row)
+
+    def _load(self, row: LoopRow, shard: int, *, whole_log: bool = False) -> Loop:
+        """A loop's state: its last snapshot, and the events after it."""
+        number = row.number
+
+        def load(role: int, epoch: int, scope: str) -> bytes | None:
+            return None if whole_log else self.store.model(number, shard, role, epoch, scope)
+
+        loop = Loop(row.name, shard, load, self._scopes_in_memory)
+        snapshot = None if whole_log else self.store.snapshot(number, shard)
+        if snapshot is not None:
+            loop.restore(snapshot[1])
+        loop.saved_at = loop.seq
+        while True:
+            rows = self.store.events(number, shard, loop.seq, _READ)
+            for seq, body in rows:
+                loop.apply(log.decode(body))
+                if loop.seq != seq:
+                    raise RuntimeError(f"loop {row.name!r}: event {loop.seq} is missing from the log")
+            if len(rows) < _READ:
+                break
+        loop.found.clear()  # they were stored together with their events
+        return loop
+
+    def _bring_up(self, loop: Loop, row: LoopRow) -> None:
+        """Log settings and catalogue that the loop has not met yet."""
+        if loop.version != row.version:
+            event = log.decode(row.config)
+            assert isinstance(event, Configured)
+            self._record(loop, row, Configured(self._now(loop), row.version, event.config))
+        if row.arms is not None and loop.arms_version != row.arms_version:
+            arms = log.decode(row.arms)
+            assert isinstance(arms, Catalogued)
+            self._record(loop, row, Catalogued(self._now(loop), row.arms_version, arms.ids, arms.features))
+
+    def _record(self, loop: Loop, row: LoopRow, event: log.AnyEvent) -> None:
+        loop.apply(event)
+        self._queue(loop, row, event)
+
+    def _queue(self, loop: Loop, row: LoopRow, event: log.AnyEvent) -> None:
+        self._batch.events.append((row.number, loop.shard, loop.seq, log.encode(event)))
+        self._touched.add(loop)
+
+    def _now(self, loop: Loop) -> int:
+        return max(self._clock(), loop.time)
+
+    # Commands ------------------------------------------------------------------------------------------------------
+
+    def configure(self, name: str, config: LoopConfig, expected: int | None) -> tuple[bool, Configuration]:
+        """Create or change a loop; says whether it is new. Without an expected version only the same is accepted."""
+        check_name("loop", name)
+        try:
+            check(config)
+        except ValueError as error:
+            raise Refused(422, str(error)) from error
+        entry = self._loops.get(name)
+        encoded = msgspec.json.encode(config)
+        if entry is not None and expected is None:
+            if self._settings(entry.row) == config:
+                return False, self.configuration(name)
+            raise Refused(409, f"loop {name!r} exists with other settings; give its version, {entry.row.version}")
+        try:
+            row = self.store.put_loop(name, expected or 0, log.encode(Configured(self._clock(), 0, encoded)))
+        except VersionConflict as error:
+            raise Refused(409, f"loop {name!r}: expected version {expected or 0}, found {error.version}") from error
+        self.refresh()
+        return row.version == 1, self.configuration(name)
+
+    def put_arms(self, name: str, arms: CatalogueRequest) -> Configuration:
+        """Replace the catalogue."""
+        entry = self._entry(name)
+        config = self._settings(entry.row)
+        ids, features = split_arms(arms.arms)
+        if (features is None) != (config.dim is None) or (features is not None and features.shape[1] != config.dim):
+            got = None if features is None else features.shape[1]
+            raise Refused(422, f"arms: the loop's dim is {config.dim}, got {got} features an arm")
+        if len(set(ids)) < len(ids):
+            raise Refused(422, "arms: expected different ids, got one twice")
+        body = None if features is None else features.tobytes()
+        self.store.put_arms(entry.row.number, log.encode(Catalogued(self._clock(), 0, ids, body)))
+        self.refresh()
+        return self.configuration(name)
+
+    def look_up(self, name: str, ids: Iterable[str]) -> None:
+        """Read what is known of these decisions from the store, all at once, before commands that name them."""
+        entry = self._loops.get(name)
+        if entry is None:
+            return
+        parts = list(entry.parts.values())
+        unknown = [given for given in ids if not any(given in part.open or given in part.closed for part in parts)]
+        if unknown:
+            for found in self.store.closed(entry.row.number, unknown).values():
+                if found.shard in entry.parts:
+                    part = entry.parts[found.shard]
+                    part.known[found.id] = found
+                    self._touched.add(part)
+
+    def decide(self, name: str, request: DecisionRequest) -> tuple[bool, Decision]:
+        """Choose an arm; says whether the decision is new. Its id must have gone through `look_up`."""
+        entry = self._entry(name)
+        arms = request.arms
+        ids, features = (None, None) if arms is None else split_arms(arms)
+        scope = request.scope
+        if scope is not None:
+            check_name("scope", scope)
+        given = request.decision_id
+        if given is None:
+            loop = self._part(entry, scope)
+            given = f"{loop.shard:x}-{os.urandom(12).hex()}"
+        else:
+            for part in entry.parts.values():
+                record = part.open.get(given) or part.closed.get(given) or part.known.get(given)
+                if record is not None:
+                    return False, self._again(entry, part, given, record.seq, scope, ids, features)
+            check_name("decision_id", given)
+            loop = self._part(entry, scope)
+        now = self._now(loop)
+        if loop.next_due() <= now:
+            self._tick(loop, entry.row, now)
+        event = loop.decide(now, given, scope, ids, features)
+        self._queue(loop, entry.row, event)
+        self._new[entry.row.number, given] = event
+        return True, self._answer(event)
+
+    def _again(
+        self,
+        entry: _Entry,
+        loop: Loop,
+        given: str,
+        seq: int,
+        scope: str | None,
+        ids: list[str] | None,
+        features: NDArray[np.float64] | None,
+    ) -> Decision:
+        event: Any = self._new.get((entry.row.number, given))
+        if event is None:
+            body = self.store.event(entry.row.number, loop.shard, seq)
+            if body is None:
+                raise RuntimeError(f"event {seq} is missing from the log")
+            event = log.decode(body)
+        encoded = None if features is None else features.tobytes()
+        if (event.scope, event.arms, event.features) != (scope, ids, encoded):
+            raise Refused(409, f"decision_id {given!r} was used with another body")
+        return self._answer(event)
+
+    def _answer(self, event: Decided) -> Decision:
+        if self._iso[0] != event.expires:
+            self._iso = event.expires, iso(event.expires)
+        return Decision(
+            event.id, event.arm, event.index, event.propensity, f"{event.version}.{event.learned}", self._iso[1]
+        )
+
+    def reward(self, name: str, decision_id: str, request: RewardRequest) -> bool:
+        """Take a reward; False if it was known already. Its decision's id must have gone through `look_up`.
+
+        A reward whose window has closed is logged, and refused with status 410.
+        """
+        entry = self._entry(name)
+        loop = self._part_of(entry, decision_id, request.scope)
+        now = self._now(loop)
+        if loop.next_due() <= now:
+            self._tick(loop, entry.row, now)
+        event = loop.reward(now, decision_id, request.value, request.reward_id)
+        if event is None:
+            return False
+        self._queue(loop, entry.row, event)
+        if type(event) is Late:
+            raise Refused(410, f"the reward window of decision {decision_id!r} has closed; logged, not learned")
+        return True
+
+    def tick(self) -> None:
+        """Close the windows that are due."""
+        for entry in self._loops.values():
+            for loop in entry.parts.values():
+                now = self._now(loop)
+                if loop.next_due() <= now:
+                    self._tick(loop, entry.row, now)
+
+    def _tick(self, loop: Loop, row: LoopRow, now: int) -> None:
+        event = loop.tick(now)
+        if event is not None:
+            self._queue(loop, row, event)
+
+    def next_due(self) -> float:
+        """When the next window closes."""
+        return min(
+            (loop.next_due() for entry in self._loops.values() for loop in entry.parts.values()), default=float("inf")
+        )
+
+    def _entry(self, name: str) -> _Entry:
+        entry = self._loops.get(name)
+        if entry is None:
+            raise Refused(404, f"no loop {name[:200]!r}")
+        return entry
+
+    def _part(self, entry: _Entry, scope: str | None) -> Loop:
+        """The shard that decides for a scope."""
+        shards = self.store.shards
+        shard = 0
+        if shards > 1:
+            scoped = self._settings(entry.row).scoped
+            shard = shard_of(entry.row.name, scope if scoped and scope is not None else EVERYONE, shards)
+        part = entry.parts.get(shard)
+        if part is None:
+            raise Elsewhere(shard, self.store.holder(shard))
+        return part
+
+    def _part_of(self, entry: _Entry, decision_id: str, scope: str | None) -> Loop:
+        """The shard that knows a decision."""
+        for part in entry.parts.values():
+            if decision_id in part.open or decision_id in part.closed or decision_id in part.known:
+                return part
+        if len(self.held) < self.store.shards:
+            if not self._settings(entry.row).scoped or scope is not None:
+                self._part(entry, scope)
+            else:
+                prefix = decision_id.partition("-")[0]
+                shard = int(prefix, 16) if len(prefix) <= 3 and all(c in "0123456789abcdef" for c in prefix) else None
+                if shard is None or shard not in self.held:
+                    raise Elsewhere(shard or -1, self.store.holder(shard) if shard is not None else None)
+        raise Refused(404, f"no decision {decision_id[:200]!r} in loop {entry.row.name!r}")
+
+    # Durability ----------------------------------------------------------------------------------------------------
+
+    def commit(self) -> int:
+        """Make everything queued durable; returns how many events that were. Raises StoreError if it failed."""
+        batch = self._batch
+        count = len(batch.events)
+        for loop in self._touched:
+            if loop.found:
+                number = self._loops[loop.name].row.number
+                batch.changes.extend(_change_rows(number, loop))
+        if batch:
+            self.store.commit(batch)
+        self._batch = Batch()
+        self._new.clear()
+        touched, self._touched = self._touched, set()
+        for loop in touched:
+            loop.known.clear()
+            loop.found.clear()
+            self._save_if_due(loop)
+        return count
+
+    def _save_if_due(self, loop: Loop) -> None:
+        models = [part for part in (loop.models, loop.shadow) if part is not None]
+        fits = all(part.trim() for part in models)
+        if not fits or loop.seq - loop.saved_at >= max(self._snapshot_every, 2 * len(loop.open)):
+            self._save(loop)
+            for part in models:
+                part.trim()
+
+    def snapshot(self) -> None:
+        """Save a snapshot of every loop now; what is queued must have been committed."""
+        for entry in self._loops.values():
+            for loop in entry.parts.values():
+                self._save(loop)
+
+    def _save(self, loop: Loop) -> None:
+        number = self._loops[loop.name].row.number
+        rows = []
+        for role, models in ((MAIN, loop.models), (SHADOW, loop.shadow)):
+            if models is not None:
+                rows += [(role, loop.epochs[role], scope, state) for scope, state in models.changed()]
+        closed = [replace(row, loop=number) for row in loop.closed.values()]
+        shot = Snapshot(number, loop.shard, loop.seq, loop.core(), rows, closed, loop.epochs)
+        self.store.commit(Batch(snapshots=[shot]))
+        loop.closed.clear()
+        loop.saved_at = loop.seq
+        for models in (loop.models, loop.shadow):
+            if models is not None:
+                models.saved()
+
+    # Looking ---------------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def _settings(row: LoopRow) -> LoopConfig:
+        event = log.decode(row.config)
+        assert isinstance(event, Configured)
+        return msgspec.json.decode(event.config, type=LoopConfig)
+
+    def configuration(self, name: str) -> Configuration:
+        """A loop's settings."""
+        row = self._entry(name).row
+        return Configuration(name, row.version, row.arms_version, self._settings(row))
+
+    def names(self) -> list[str]:
+        """Names of all loops."""
+        return sorted(self._loops)
+
+    def number(self, name: str) -> int:
+        """The number under which the store knows a loop."""
+        return self._entry(name).row.number
+
+    def parts(self, name: str) -> list[Loop]:
+        """A loop's shards here."""
+        return list(self._entry(name).parts.values())
+
+    def digest(self, name: str, *, whole_log: bool = False) -> str:
+        """A hash of a loop's whole state; with `whole_log`, of what replaying its log from the start gives.
+
+        Where the two differ, a snapshot or the recovery is wrong.
+        """
+        entry = self._entry(name)
+        found = hashlib.sha256()
+        for shard, part in sorted(entry.parts.items()):
+            loop = self._load(entry.row, shard, whole_log=True) if whole_log else part
+            found.update(state_bytes(loop, self.store, entry.row.number, stored=not whole_log))
+        return found.hexdigest()
+
+
+def state_bytes(loop: Loop, store: Store | None, number: int, *, stored: bool) -> bytes:
+    """Everything that a loop knows, in one canonical piece."""
+    parts = [loop.core()]
+    for role, models in ((MAIN, loop.models), (SHADOW, loop.shadow)):
+        if models is None:
+            continue
+        scopes = set(models.scopes())
+        if stored and store is not None:
+            scopes |= set(store.model_scopes(number, loop.shard, role, loop.epochs[role]))
+        for scope in sorted(scopes):
+            state = models.packed(scope)
+            if state is not None and state != models.fresh:
+                parts += [f"{role} {json.dumps(scope)}".encode(), state]
+    return b"\n".join(parts)
+
+
+def split_arms(arms: list[str | Arm]) -> tuple[list[str], NDArray[np.float64] | None]:
+    """Ids, and features where arms have them; all have, or none."""
+    kinds = set(map(type, arms))
+    if kinds == {str}:
+        if not "".join(arms).isprintable():  # type: ignore[arg-type]
+            raise Refused(422, "arms: expected printable ids")
+        return arms, None  # type: ignore[return-value]
+    if kinds != {Arm}:
+        raise Refused(422, "arms: expected ids only, or arms with features only")
+    ids = [arm.id for arm in arms]  # type: ignore[union-attr]
+    for given in ids:
+        check_name("arms", given)
+    rows = [arm.features for arm in arms]  # type: ignore[union-attr]
+    width = len(rows[0])
+    if not width or any(len(row) != width for row in rows):
+        raise Refused(422, "arms: expected the same number of features for every arm, and at least one")
+    return ids, np.array(rows, dtype=np.float64)
+
+
+def check_name(what: str, name: str) -> None:
+    """Refuse what cannot be written in a URL, a log and a table."""
+    if not 0 < len(name) <= 200 or not name.isprintable():
+        raise Refused(422, f"{what}: expected 1 to 200 printable characters")
+
+
+def shard_of(loop: str, scope: str, shards: int) -> int:
+    """Which shard decides for a scope."""
+    return zlib.crc32(f"{loop}\n{scope}".encode()) % shards
+
+
+def iso(time: int) -> str:
+    """A time as RFC 3339 has it.
+
+    >>> iso(1_700_000_000_123)
+    '2023-11-14T22:13:20.123Z'
+    """
+    return datetime.fromtimestamp(time / 1000.0, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _change_rows(number: int, loop: Loop) -> list[ChangeRow]:
+    rows = []
+    for found in loop.found:
+        change = found.change
+        body = {
+            "kind": change.kind,
+            "member": change.member,
+            "round": change.round,
+            "evidence": dict(change.evidence),
+            "weights_before": None if found.before is None else np.frombuffer(found.before).tolist(),
+        }
+        rows.append(
+            ChangeRow(number, loop.shard, found.number, found.seq, found.time, found.scope, msgspec.json.encode(body))
+        )
+    return rows
+
+
+def describe(loop: Loop, scope: str) -> dict[str, Any] | None:
+    """What a scope's model looks like now; None if the scope was never met."""
+    models = loop.models
+    policy: Any = None if models is None else models.peek(scope)
+    if policy is None:
+        return None
+    members = [
+        {field: getattr(member, field) for field in member.__dataclass_fields__}
+        for member in getattr(policy, "members", ())
+        if hasattr(member, "__dataclass_fields__")
+    ]
+    return {
+        "policy": repr(policy),
+        "rounds": int(policy.rounds),
+        "leader": getattr(policy, "leader", None),
+        "members": members,
+        "bytes": len(models.packed(scope) or b"") if models is not None else 0,
+    }

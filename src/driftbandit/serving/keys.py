@@ -1,0 +1,59 @@
+"""Access keys: random secrets of which the store knows only a hash."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import threading
+import time
+from typing import Literal, get_args
+
+from driftbandit.serving.stores.base import KeyRow, Store, StoreError
+
+Role = Literal["decide", "read", "admin"]
+ROLES: tuple[Role, ...] = get_args(Role)
+_FRESH_S = 1.0
+
+
+def create_key(store: Store, name: str, role: str) -> tuple[KeyRow, str]:
+    """Make a key; the secret is returned once and never stored."""
+    if role not in ROLES:
+        raise ValueError(f"role: expected one of {', '.join(ROLES)}, got {role!r}")
+    if not 0 < len(name) <= 100 or not name.isprintable():
+        raise ValueError("name: expected 1 to 100 printable characters")
+    secret = f"dbk_{secrets.token_urlsafe(32)}"
+    row = KeyRow(secrets.token_hex(4), name, role, digest_of(secret), int(time.time() * 1000), None)
+    store.add_key(row)
+    return row, secret
+
+
+def digest_of(secret: str) -> bytes:
+    """What the store keeps; a plain hash will do, since the secret is 256 random bits."""
+    return hashlib.sha256(secret.encode()).digest()
+
+
+class Keyring:
+    """The keys of a store, read anew every second, so that a revoked key dies within one."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._roles: dict[bytes, tuple[str, Role]] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Read the keys; if that fails nobody is let in."""
+        with self._lock:
+            try:
+                rows = self._store.access_keys()
+            except StoreError:
+                self._roles = {}
+                raise
+            self._roles = {row.digest: (row.id, row.role) for row in rows if row.revoked is None}  # type: ignore[misc]
+
+    def find(self, header: bytes) -> tuple[str, Role] | None:
+        """Id and role of the key in an Authorization header, or None."""
+        scheme, _, secret = header.partition(b" ")
+        if scheme.lower() != b"bearer":
+            return None
+        return self._roles.get(hashlib.sha256(secret.strip()).digest())

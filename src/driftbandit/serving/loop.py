@@ -1,0 +1,583 @@
+"""One loop's state machine: what each command does to the state, and what each event of the log does to it again.
+
+Commands check, act and return the event that records what they did; `apply` does to the state what a logged event once
+did. Both end in the same few methods, so recovered and live state agree byte for byte. Nothing here reads a clock or
+touches the disk.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable
+from hashlib import blake2b
+
+import msgspec
+import numpy as np
+
+from driftbandit.core import Change, Floats, Ints
+from driftbandit.policies.per_scope import SavedPolicy
+from driftbandit.serving.config import (
+    LoopConfig,
+    Plan,
+    bounds,
+    builder,
+    is_random,
+    is_uniform,
+    weights_of,
+)
+from driftbandit.serving.events import (
+    AnyEvent,
+    Catalogued,
+    Configured,
+    Decided,
+    Late,
+    Rewarded,
+    Ticked,
+)
+from driftbandit.serving.models import Models
+from driftbandit.serving.series import Series
+from driftbandit.serving.stores.base import ClosedRow
+
+MAX_ARMS = 10_000
+"""How many arms a pool or a catalogue may have in a request."""
+
+EVERYONE = ""
+"""The scope of a loop's only model."""
+
+MAIN, SHADOW = 0, 1
+_config_decoder = msgspec.json.Decoder(LoopConfig)
+_BLOCK = 1024
+_POOLS = 4096
+
+
+class Refused(ValueError):
+    """A command that cannot be carried out; the state is untouched. `status` is what HTTP would call it."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+
+
+class Open(msgspec.Struct, array_like=True, gc=False):
+    """A decision whose window is open."""
+
+    seq: int
+    expires: int
+    scope: str
+    epoch: int
+    shadow_epoch: int
+    number: int
+    features: bytes | int | None
+    """Bytes of its own, or a row of the catalogue as it is now, or nothing."""
+    weight: float
+    """Of its reward in the estimate of the shadow's value: 1 / propensity where both agree, else 0."""
+    reward: float | None = None
+    learned: bool = False
+
+
+class Counts(msgspec.Struct):
+    """What happened so far."""
+
+    decisions: int = 0
+    rewards: int = 0
+    learned: int = 0
+    refused: int = 0
+    missing: int = 0
+    late: int = 0
+    changes: int = 0
+    closed: int = 0
+    reward_sum: float = 0.0
+    shadow_decisions: int = 0
+    shadow_agreed: int = 0
+    shadow_closed: int = 0
+    shadow_weight: float = 0.0
+    shadow_reward: float = 0.0
+
+
+SHADOW_COUNTS = tuple(name for name in Counts.__struct_fields__ if name.startswith("shadow_"))
+
+
+class Core(msgspec.Struct, array_like=True):
+    """Everything but the models, as a snapshot holds it."""
+
+    seq: int
+    time: int
+    version: int
+    config: bytes
+    arms_version: int
+    arm_ids: list[str] | None
+    arm_features: bytes | None
+    epochs: tuple[int, int]
+    counts: Counts
+    open: dict[str, Open]
+    series: Series
+
+
+class Catalogue:
+    """Arms by id; features are (A, d), or None for context-free policies."""
+
+    def __init__(self, ids: list[str], features: bytes | None) -> None:
+        self.ids = ids
+        self.encoded = features
+        self.rows = {name: row for row, name in enumerate(ids)}
+        self.numbers = np.array([arm_number(name) for name in ids], dtype=np.int64)
+        dim = 0 if features is None or not ids else len(features) // 8 // len(ids)
+        self.features: Floats | None = (
+            None if features is None else np.frombuffer(features).reshape(len(ids), dim).copy()
+        )
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A change that learning revealed, with the leading member's weights before and after."""
+
+    scope: str
+    time: int
+    seq: int
+    number: int
+    change: Change
+    before: bytes | None
+
+
+class Loop:
+    """The state of one loop on one shard.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+    shard : int
+        Which part of the scopes it serves.
+    load : callable
+        ``load(role, epoch, scope)`` reads a packed model from the store.
+    limit : int
+        How many scopes to keep in memory.
+    """
+
+    def __init__(
+        self, name: str, shard: int, load: Callable[[int, int, str], bytes | None], limit: int = 1_000_000
+    ) -> None:
+        self.name = name
+        self.shard = shard
+        self._load = load
+        self._limit = limit
+        self.seq = 0
+        self.saved_at = 0
+        """The last event that a snapshot includes."""
+        self.time = 0
+        self.version = 0
+        self.config = LoopConfig(policy="random")
+        self._encoded_config = b""
+        self.arms_version = 0
+        self.catalogue: Catalogue | None = None
+        self.epochs = (0, 0)
+        self.counts = Counts()
+        self.open: dict[str, Open] = {}
+        self.closed: dict[str, ClosedRow] = {}
+        """Closed since the last snapshot."""
+        self.known: dict[str, ClosedRow] = {}
+        """Closed before it, as far as the present commands ask for them."""
+        self.series = Series()
+        self.found: list[Found] = []
+        self._due: list[tuple[int, int, str]] = []
+        self._draws: list[list[float]] = []
+        self._block = -1
+        self._pools: dict[tuple[str, ...], tuple[Floats, Ints | None]] = {}
+        self.models: Models | None = None
+        self.shadow: Models | None = None
+
+    # Commands ------------------------------------------------------------------------------------------------------
+
+    def decide(
+        self,
+        now: int,
+        decision_id: str,
+        scope: str | None,
+        arms: list[str] | None,
+        features: Floats | None,
+    ) -> Decided:
+        """Choose an arm; the id must be new."""
+        config = self.config
+        pool, numbers, size = self._pool(arms, features)
+        if config.scoped:
+            if scope is None:
+                raise Refused(422, "scope: this loop has one model a scope, so a decision must name one")
+            owner = scope
+        else:
+            owner = EVERYONE
+        votes, shadow = self._ask(owner, pool, numbers, size)
+        # Two numbers drawn from the decision's own: exploring or not, and which of the arms or votes.
+        number = self.counts.decisions
+        block, place = divmod(number, _BLOCK)
+        if block != self._block:
+            self._draws, self._block = draws(self._key, block), block
+        explores, which = self._draws[place]
+        if not votes:
+            index = int(which * size)
+        else:
+            index = int(which * size) if explores < config.floor else votes[int(which * len(votes))]
+        propensity = chance(votes, config.floor, size, index)
+        event = Decided(
+            now,
+            decision_id,
+            scope,
+            arms,
+            None if features is None else features.tobytes(),
+            index,
+            arms[index] if arms is not None else self.catalogue.ids[index],  # type: ignore[union-attr]
+            propensity,
+            votes,
+            shadow,
+            self.version,
+            self.counts.learned,
+            now + round(config.window * 1000.0),
+        )
+        self._decided(event, pool)
+        return event
+
+    def reward(self, now: int, decision_id: str, value: float, reward_id: str | None) -> Rewarded | Late | None:
+        """Take the reward of a decision; None if it is known already.
+
+        Raises
+        ------
+        Refused
+            404 if there is no such decision here, 409 if it has another reward, 422 if the value is out of range.
+        """
+        low, high = self._bounds
+        if not low <= value <= high:
+            raise Refused(422, f"value: expected a number in [{low:g}, {high:g}], got {value:g}")
+        record: Open | ClosedRow | None = self.open.get(decision_id)
+        late = record is None
+        if record is None:
+            record = self.closed.get(decision_id) or self.known.get(decision_id)
+            if record is None:
+                raise Refused(404, f"no decision {decision_id!r} in this loop")
+        if record.reward is not None:
+            if record.reward != value:
+                raise Refused(409, f"decision {decision_id!r} has the reward {record.reward:g} already")
+            return None
+        event = (Late if late else Rewarded)(now, decision_id, value, reward_id)
+        self.apply(event)
+        return event
+
+    def tick(self, now: int) -> Ticked | None:
+        """Close the windows that are due; None if there are none."""
+        if not self._due or self._due[0][0] > now:
+            return None
+        event = Ticked(now)
+        self.apply(event)
+        return event
+
+    # The log -------------------------------------------------------------------------------------------------------
+
+    def apply(self, event: AnyEvent, *, verify: bool = False) -> bool:
+        """Do what a logged event did; with `verify` False is returned for a decision that would come out otherwise."""
+        kind = type(event)
+        if kind is Rewarded:
+            self._rewarded(event)  # type: ignore[arg-type]
+        elif kind is Decided:
+            return self._decided_again(event, verify)  # type: ignore[arg-type]
+        elif kind is Ticked:
+            self._advance(event)
+            self._close_due(event.time)
+        elif kind is Late:
+            self._advance(event)
+            self.counts.late += 1
+        elif kind is Configured:
+            self._configured(event)  # type: ignore[arg-type]
+        else:
+            self._catalogued(event)  # type: ignore[arg-type]
+        return True
+
+    def _advance(self, event: AnyEvent) -> None:
+        self.seq += 1
+        self.time = event.time
+
+    def _configured(self, event: Configured) -> None:
+        self._advance(event)
+        before, self.config = self.config, _config_decoder.decode(event.config)
+        first = self.version == 0
+        self.version = event.version
+        self._encoded_config = event.config
+        main, shadow = self.epochs
+        if first or before.model_key != self.config.model_key:
+            main, self.models = main + 1, None
+        if first or before.shadow_key != self.config.shadow_key:
+            shadow, self.shadow = shadow + 1, None
+            for name in SHADOW_COUNTS:
+                setattr(self.counts, name, 0.0 if name in ("shadow_weight", "shadow_reward") else 0)
+        self.epochs = main, shadow
+        self._build()
+
+    def _build(self) -> None:
+        """Make what follows from the settings."""
+        config = self.config
+        plan = Plan(config.policy, config.settings)
+        policy = builder(config, plan)()
+        self._bounds = bounds(config, policy)
+        self._random = is_random(policy)
+        self._uniform = is_uniform(policy)
+        self._contextual = getattr(policy, "dim", None) is not None
+        key = blake2b(f"{self.name}/{self.shard}/{config.seed}".encode(), digest_size=16).digest()
+        self._key = int.from_bytes(key, "little")
+        self._block = -1
+        self._pools.clear()
+        main, shadow = self.epochs
+        if self.models is None:
+            self.models = Models(builder(config, plan), lambda scope: self._load(MAIN, main, scope), self._limit)
+        if config.shadow is None:
+            self.shadow = None
+        elif self.shadow is None:
+            build = builder(config, config.shadow)
+            self.shadow = Models(build, lambda scope: self._load(SHADOW, shadow, scope), self._limit)
+
+    def _catalogued(self, event: Catalogued) -> None:
+        self._advance(event)
+        old = self.catalogue
+        if old is not None:  # open decisions point into the old one
+            for record in self.open.values():
+                if type(record.features) is int:
+                    record.features = None if old.features is None else old.features[record.features].tobytes()
+        self.catalogue = Catalogue(event.ids, event.features)
+        self.arms_version = event.version
+        self._pools.clear()
+
+    def _pool(self, arms: list[str] | None, features: Floats | None) -> tuple[Floats | None, Ints | None, int]:
+        """Features, numbers and size of a pool, or why it cannot be used."""
+        dim = self.config.dim
+        if arms is not None and features is None:
+            known = self._pools.get(tuple(arms))
+            if known is not None:
+                return *known, len(arms)
+        if arms is not None and not 0 < len(set(arms)) == len(arms) <= MAX_ARMS:
+            raise Refused(422, f"arms: expected 1 to {MAX_ARMS:,} different ids, got {len(arms)}")
+        if features is not None:
+            if dim is None:
+                raise Refused(422, "arms: this loop has no features (dim), so arms are given by id")
+            if features.shape[1] != dim:
+                raise Refused(422, f"arms: expected {dim} features an arm, got {features.shape[1]}")
+            numbers = None if self._contextual and self.shadow is None else _numbers(arms or [])
+            return features, numbers, len(features)
+        catalogue = self.catalogue
+        if arms is None:
+            if catalogue is None:
+                raise Refused(422, "arms: expected a list, or a catalogue put before")
+            self._check_catalogue(catalogue)
+            return catalogue.features, catalogue.numbers, len(catalogue.ids)
+        if dim is None:
+            return None, _numbers(arms), len(arms)
+        if catalogue is None:
+            raise Refused(422, "arms: ids need a catalogue with features, and this loop has none")
+        self._check_catalogue(catalogue)
+        rows = catalogue.rows
+        try:
+            at = [rows[arm] for arm in arms]
+        except KeyError as error:
+            raise Refused(422, f"arms: {error.args[0][:200]!r} is not in the catalogue") from error
+        pool = catalogue.features.take(at, axis=0)  # type: ignore[union-attr]
+        numbers = None if self._contextual and self.shadow is None else catalogue.numbers[at]
+        # Pools repeat: the latest are kept, gathered and checked.
+        if len(self._pools) >= _POOLS:
+            self._pools.clear()
+        self._pools[tuple(arms)] = pool, numbers
+        return pool, numbers, len(arms)
+
+    def _check_catalogue(self, catalogue: Catalogue) -> None:
+        have = None if catalogue.features is None else catalogue.features.shape[1]
+        if self.config.dim is not None and have != self.config.dim:
+            raise Refused(422, f"arms: the catalogue has {have} features an arm, the loop {self.config.dim}")
+
+    def _ask(self, owner: str, pool: Floats | None, numbers: Ints | None, size: int) -> tuple[list[int], int]:
+        """What the policy votes for, and what its shadow would play; refuses features that the policy cannot use."""
+        models = self.models
+        assert models is not None
+        votes: list[int] = []
+        try:
+            if not self._random:
+                votes = [models.get(owner).choose(pool, numbers)]
+            elif not self._uniform:
+                policy = models.get(owner)
+                votes = [policy.choose(pool, numbers) for _ in range(self.config.draws)]
+                models.mark(owner)
+        except ValueError as error:
+            raise Refused(422, str(error)) from error
+        return votes, -1 if self.shadow is None else self._ask_shadow(self.shadow, owner, pool, numbers)
+
+    def _ask_shadow(self, models: Models, owner: str, pool: Floats | None, numbers: Ints | None) -> int:
+        try:
+            choice = models.get(owner).choose(pool, numbers)
+        except ValueError:  # what the policy can use is played, whatever its shadow thinks of it
+            return -1
+        models.mark(owner)
+        return choice
+
+    def _decided_again(self, event: Decided, verify: bool) -> bool:
+        features = None
+        if event.features is not None:
+            features = np.frombuffer(event.features).reshape(len(event.arms or ()), -1).copy()
+        if verify:
+            again = self.decide(event.time, event.id, event.scope, event.arms, features)
+            return again == event
+        pool, numbers, size = self._pool(event.arms, features)
+        if (self._random and not self._uniform) or self.shadow is not None:  # choosing moves their generators
+            self._ask(event.scope or EVERYONE if self.config.scoped else EVERYONE, pool, numbers, size)
+        self._decided(event, pool)
+        return True
+
+    def _decided(self, event: Decided, pool: Floats | None) -> None:
+        self.seq += 1
+        self.time = event.time
+        counts = self.counts
+        counts.decisions += 1
+        index = event.index
+        weight = 0.0
+        if self.shadow is not None:
+            counts.shadow_decisions += 1
+            if event.shadow == index:
+                counts.shadow_agreed += 1
+                weight = 1.0 / event.propensity
+        features: bytes | int | None = None
+        if event.features is not None:
+            features = pool[index].tobytes()  # type: ignore[index]
+        elif pool is not None:
+            features = index if event.arms is None else self.catalogue.rows[event.arm]  # type: ignore[union-attr]
+        number = 0 if self._contextual and self.shadow is None else arm_number(event.arm)
+        owner = event.scope if self.config.scoped and event.scope is not None else EVERYONE
+        main, shadow = self.epochs
+        self.open[event.id] = Open(self.seq, event.expires, owner, main, shadow, number, features, weight)
+        heapq.heappush(self._due, (event.expires, self.seq, event.id))
+        self.series.decided(event.time)
+
+    def _rewarded(self, event: Rewarded) -> None:
+        self._advance(event)
+        record = self.open[event.id]
+        record.reward = event.value
+        self.counts.rewards += 1
+        if self.config.learn == "arrival":
+            self._learn(record, event.value)
+
+    def _close_due(self, now: int) -> None:
+        due = self._due
+        default = self.config.default_reward
+        while due and due[0][0] <= now:
+            _, _, decision_id = heapq.heappop(due)
+            record = self.open.pop(decision_id)
+            value = record.reward
+            if value is None:
+                self.counts.missing += 1
+                value = default
+            if value is not None:
+                counts = self.counts
+                counts.closed += 1
+                counts.reward_sum += value
+                if self.shadow is not None and record.shadow_epoch == self.epochs[SHADOW]:
+                    counts.shadow_closed += 1
+                    counts.shadow_weight += record.weight
+                    counts.shadow_reward += record.weight * value
+                self.series.closed(now, value)
+                if not record.learned:
+                    self._learn(record, value)
+            self.closed[decision_id] = ClosedRow(0, decision_id, self.shard, record.seq, record.reward)
+
+    def _learn(self, record: Open, value: float) -> None:
+        """Teach the models; those started afresh since the decision are spared rewards of their predecessors."""
+        record.learned = True
+        x: Floats | None
+        if type(record.features) is int:
+            x = self.catalogue.features[record.features]  # type: ignore[union-attr,index]
+        else:
+            x = None if record.features is None else np.frombuffer(record.features)  # type: ignore[arg-type]
+        owner, number = record.scope, record.number
+        if record.epoch == self.epochs[MAIN] and self.models is not None:
+            policy = self.models.get(owner)
+            self.models.mark(owner)
+            self._teach(policy, x, value, number, record)
+        if self.shadow is not None and record.shadow_epoch == self.epochs[SHADOW]:
+            self.shadow.mark(owner)
+            try:
+                self.shadow.get(owner).learn(x, value, number)
+            except ValueError:
+                self.counts.refused += 1
+
+    def _teach(self, policy: SavedPolicy, x: Floats | None, value: float, number: int, record: Open) -> None:
+        before = weights_of(policy)
+        try:
+            changes = policy.learn(x, value, number)
+        except ValueError:
+            self.counts.refused += 1
+            return
+        self.counts.learned += 1
+        for change in changes:
+            self.counts.changes += 1
+            self.series.changed(self.time)
+            self.found.append(Found(record.scope, self.time, self.seq, self.counts.changes, change, before))
+
+    # Snapshots -----------------------------------------------------------------------------------------------------
+
+    def core(self) -> bytes:
+        """Everything but the models, as bytes."""
+        arms = self.catalogue
+        core = Core(
+            self.seq,
+            self.time,
+            self.version,
+            self._encoded_config,
+            self.arms_version,
+            None if arms is None else arms.ids,
+            None if arms is None else arms.encoded,
+            self.epochs,
+            self.counts,
+            self.open,
+            self.series,
+        )
+        return msgspec.msgpack.encode(core)
+
+    def restore(self, data: bytes) -> None:
+        """Take back what `core` returned; models come from the store when they are needed."""
+        core = msgspec.msgpack.decode(data, type=Core)
+        self.seq, self.time, self.version = core.seq, core.time, core.version
+        self.config, self._encoded_config = _config_decoder.decode(core.config), core.config
+        self.arms_version = core.arms_version
+        self.catalogue = None if core.arm_ids is None else Catalogue(core.arm_ids, core.arm_features)
+        self.epochs = core.epochs
+        self.counts, self.open, self.series = core.counts, core.open, core.series
+        self._due = [(record.expires, record.seq, key) for key, record in self.open.items()]
+        heapq.heapify(self._due)
+        self._build()
+
+    def next_due(self) -> float:
+        """When the next window closes."""
+        return self._due[0][0] if self._due else math.inf
+
+
+def draws(key: int, block: int) -> list[list[float]]:
+    """Two uniform numbers for each decision of a block, which depend on nothing but the key and the decision's number.
+
+    Taken from the bits of a counter-based generator, whose stream NumPy promises never to change.
+
+    >>> draws(1, 0)[:2] == draws(1, 0)[:2] != draws(1, 1)[:2]
+    True
+    """
+    bits = np.random.Philox(key=key, counter=block << 128).random_raw(2 * _BLOCK)
+    uniform: list[list[float]] = ((bits >> np.uint64(11)) * 2.0**-53).reshape(_BLOCK, 2).tolist()
+    return uniform
+
+
+def chance(votes: list[int], floor: float, size: int, index: int) -> float:
+    """Probability that an arm of the pool is drawn: uniformly with probability `floor`, else one of the votes.
+
+    >>> [round(chance([2, 2, 0, 2], 0.2, 4, index), 3) for index in range(4)]
+    [0.25, 0.05, 0.65, 0.05]
+    """
+    if not votes:
+        return 1.0 / size
+    return floor / size + (1.0 - floor) * (votes.count(index) / len(votes))
+
+
+def arm_number(name: str) -> int:
+    """A number for an arm, for policies that know arms by number: the same everywhere and for ever."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little") >> 1
+
+
+def _numbers(arms: list[str]) -> Ints:
+    return np.array([arm_number(arm) for arm in arms], dtype=np.int64)

@@ -1,0 +1,70 @@
+"""Starting the service: stores by their address, the application, uvicorn."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from driftbandit.serving.asgi import ASGI, App
+from driftbandit.serving.engine import Engine
+from driftbandit.serving.http import Service, make_app
+from driftbandit.serving.stores.base import Store
+
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+def milliseconds() -> int:
+    """The service's clock."""
+    return time.time_ns() // 1_000_000
+
+
+def open_store(address: str, *, writer: bool = True, advertise: str | None = None) -> Store:
+    """Open ``sqlite:PATH`` or ``postgresql://...``."""
+    scheme, _, rest = address.partition(":")
+    if scheme == "sqlite" and rest:
+        from driftbandit.serving.stores.sqlite import SQLiteStore  # noqa: PLC0415 - needs apsw
+
+        return SQLiteStore(Path(rest), writer=writer)
+    if scheme in ("postgresql", "postgres"):
+        from driftbandit.serving.stores.postgresql import PostgreSQLStore  # noqa: PLC0415 - needs psycopg
+
+        return PostgreSQLStore(address, writer=writer, advertise=advertise)
+    raise ValueError(f"store: expected sqlite:PATH or postgresql://..., got {address!r}")
+
+
+def build_app(
+    store: str,
+    *,
+    secure: bool = True,
+    advertise: str | None = None,
+    snapshot_every: int = 100_000,
+    scopes_in_memory: int = 1_000_000,
+    rate: float | None = None,
+    fallback: ASGI | None = None,
+    clock: Callable[[], int] = milliseconds,
+) -> App:
+    """The application for a store's address."""
+    service = Service(
+        lambda: open_store(store, advertise=advertise),
+        lambda opened: Engine(opened, clock, snapshot_every=snapshot_every, scopes_in_memory=scopes_in_memory),
+        lambda: open_store(store, writer=False),
+        secure=secure,
+    )
+    return make_app(service, fallback=fallback, rate=rate)
+
+
+def serve(app: App, host: str, port: int) -> None:
+    """Answer requests until told to stop."""
+    import uvicorn  # noqa: PLC0415 - slow to import
+
+    uvicorn.run(
+        app,
+        host=host,
+        port=port,
+        access_log=False,
+        log_level="warning",
+        lifespan="on",
+        server_header=False,
+        timeout_graceful_shutdown=5,
+    )

@@ -1,0 +1,1 @@
+"""Where the log lives: SQLite or PostgreSQL, behind one protocol."""

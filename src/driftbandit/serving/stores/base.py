@@ -1,0 +1,225 @@
+"""What a store must be able to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import msgspec
+
+
+class StoreError(Exception):
+    """The store could not do what was asked; nothing of it happened as far as the caller may know."""
+
+
+class Fenced(StoreError):
+    """Another process has taken over a shard that this one held."""
+
+
+class VersionConflict(Exception):
+    """The loop has another version than the caller expected."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(f"the loop has version {version}")
+        self.version = version
+
+
+@dataclass(frozen=True, slots=True)
+class LoopRow:
+    """A loop as the store knows it; `config` and `arms` are encoded events."""
+
+    number: int
+    name: str
+    version: int
+    config: bytes
+    arms_version: int
+    arms: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """An access key; `digest` is the SHA-256 of its secret."""
+
+    id: str
+    name: str
+    role: str
+    digest: bytes
+    created: int
+    revoked: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRow:
+    """A change that a policy detected, and what its weights were before; numbered within a loop's shard."""
+
+    loop: int
+    shard: int
+    number: int
+    seq: int
+    time: int
+    scope: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ClosedRow:
+    """A decision whose window has closed: where its event is, and its reward if one came."""
+
+    loop: int
+    id: str
+    shard: int
+    seq: int
+    reward: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """State of a loop's shard after event `seq`: its core, the models that changed, the decisions that closed.
+
+    `models` are (role, epoch, scope, packed state); `epochs` are the current epoch of each role, and models of
+    earlier ones may go.
+    """
+
+    loop: int
+    shard: int
+    seq: int
+    core: bytes
+    models: list[tuple[int, int, str, bytes]]
+    closed: list[ClosedRow]
+    epochs: tuple[int, int]
+
+
+@dataclass(slots=True)
+class Batch:
+    """What one commit makes durable; `events` are (loop, shard, seq, body)."""
+
+    events: list[tuple[int, int, int, bytes]] = field(default_factory=list)
+    changes: list[ChangeRow] = field(default_factory=list)
+    snapshots: list[Snapshot] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.events or self.changes or self.snapshots)
+
+
+_pack_bodies = msgspec.msgpack.Encoder().encode
+_unpack_bodies = msgspec.msgpack.Decoder(list[bytes]).decode
+
+
+def chunks(events: list[tuple[int, int, int, bytes]]) -> list[tuple[int, int, int, int, bytes]]:
+    """Events as rows of a table, one row for what a commit adds to a loop's shard: (loop, shard, first, last, bodies).
+
+    >>> [row[:4] for row in chunks([(1, 0, 7, b"a"), (2, 0, 1, b"b"), (1, 0, 8, b"c")])]
+    [(1, 0, 7, 8), (2, 0, 1, 1)]
+    """
+    parts: dict[tuple[int, int], tuple[int, list[bytes]]] = {}
+    for loop, shard, seq, body in events:
+        first, bodies = parts.setdefault((loop, shard), (seq, []))
+        if seq != first + len(bodies):
+            raise StoreError(f"event {seq} of loop {loop} does not follow {first + len(bodies) - 1}")
+        bodies.append(body)
+    return [(*at, first, first + len(bodies) - 1, _pack_bodies(bodies)) for at, (first, bodies) in parts.items()]
+
+
+def bodies_after(rows: list[tuple[int, bytes]], after: int, limit: int) -> list[tuple[int, bytes]]:
+    """Events of (first, bodies) rows after a number, at most `limit`."""
+    found: list[tuple[int, bytes]] = []
+    for first, packed in rows:
+        found += [(seq, body) for seq, body in enumerate(_unpack_bodies(packed), first) if seq > after]
+        if len(found) >= limit:
+            break
+    return found[:limit]
+
+
+class Store(Protocol):
+    """A durable log with what belongs to it. An object serves one thread; `reader` makes one for another thread."""
+
+    shards: int
+    """Into how many shards scopes are hashed."""
+
+    def reader(self) -> Store:
+        """Open a second connection, for reading and for keys."""
+        ...
+
+    def reopen(self) -> None:
+        """Start over after an error."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything."""
+        ...
+
+    def hold(self) -> dict[int, int]:
+        """Take or keep the right to write to shards; called every second or so.
+
+        Returns the shards held, each with a token. Another token than before means that somebody else may have held
+        the shard in between.
+        """
+        ...
+
+    def holder(self, shard: int) -> str | None:
+        """Address of the process that holds a shard, if it gave one."""
+        ...
+
+    def loops(self) -> list[LoopRow]:
+        """All loops."""
+        ...
+
+    def put_loop(self, name: str, expected: int, config: bytes) -> LoopRow:
+        """Create a loop (expected version 0) or replace its settings, or raise VersionConflict."""
+        ...
+
+    def put_arms(self, number: int, arms: bytes) -> LoopRow:
+        """Replace a loop's catalogue."""
+        ...
+
+    def commit(self, batch: Batch) -> None:
+        """Make a batch durable, all of it or nothing; raise StoreError if that failed, Fenced if it must not."""
+        ...
+
+    def events(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, bytes]]:
+        """(seq, body) of at most `limit` events after number `after`, in order."""
+        ...
+
+    def event(self, loop: int, shard: int, seq: int) -> bytes | None:
+        """One event."""
+        ...
+
+    def snapshot(self, loop: int, shard: int) -> tuple[int, bytes] | None:
+        """Number of the last event that the latest snapshot includes, and its core."""
+        ...
+
+    def model(self, loop: int, shard: int, role: int, epoch: int, scope: str) -> bytes | None:
+        """Packed state of a scope as of the latest snapshot."""
+        ...
+
+    def model_scopes(self, loop: int, shard: int, role: int, epoch: int) -> list[str]:
+        """Scopes that have a model in the latest snapshot."""
+        ...
+
+    def closed(self, loop: int, ids: list[str]) -> dict[str, ClosedRow]:
+        """Closed decisions among these ids."""
+        ...
+
+    def changes(self, loop: int, shard: int, after: int, limit: int) -> list[ChangeRow]:
+        """Changes after a number, in order."""
+        ...
+
+    def last_changes(self, loop: int, limit: int) -> list[ChangeRow]:
+        """The latest changes of all shards, oldest first."""
+        ...
+
+    def changed_scopes(self, loop: int, limit: int) -> list[tuple[str, int, int]]:
+        """The most changed scopes: (scope, number of changes, time of the last)."""
+        ...
+
+    def access_keys(self) -> list[KeyRow]:
+        """All access keys."""
+        ...
+
+    def add_key(self, key: KeyRow) -> None:
+        """Add an access key."""
+        ...
+
+    def revoke_key(self, key_id: str, time: int) -> bool:
+        """Revoke an access key; False if there is none of that id."""
+        ...

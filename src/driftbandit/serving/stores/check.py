@@ -1,0 +1,138 @@
+"""The conformance test of stores: what every store promises, asked of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from driftbandit.serving.stores.base import (
+    Batch,
+    ChangeRow,
+    ClosedRow,
+    KeyRow,
+    Snapshot,
+    Store,
+    StoreError,
+    VersionConflict,
+)
+
+
+def check_store(make: Callable[[], Store]) -> None:
+    """Run a store against its contract; raises AssertionError with the promise that was broken.
+
+    Parameters
+    ----------
+    make : callable
+        Opens the same store each time, for writing; it must be empty at first.
+    """
+    store = make()
+    assert store.hold().keys() == set(range(store.shards)), "the only process must hold all shards"
+    number = _check_loops(store)
+    _check_log(store, number)
+    _check_snapshots(store, number)
+    _check_changes(store, number)
+    _check_keys(store)
+    expected = store.events(number, 0, 0, 100)
+    store.close()
+    store = make()
+    store.hold()
+    assert store.events(number, 0, 0, 100) == expected, "events must survive closing the store"
+    assert store.snapshot(number, 0) == (3, b"core2"), "snapshots must survive closing the store"
+    reader = store.reader()
+    assert reader.events(number, 0, 0, 100) == expected, "a reader must see what was committed"
+    assert reader.hold() == {}, "a reader must hold nothing"
+    _refuses(lambda: reader.commit(Batch(events=[(number, 0, 99, b"x")])), "a reader must not write to the log")
+    reader.close()
+    store.close()
+
+
+def _check_loops(store: Store) -> int:
+    assert store.loops() == [], "a new store must have no loops"
+    row = store.put_loop("a loop ü", 0, b"one")
+    assert (row.name, row.version, row.config, row.arms) == ("a loop ü", 1, b"one", None), "a new loop has version 1"
+    for expected in (0, 2):
+        try:
+            store.put_loop("a loop ü", expected, b"two")
+        except VersionConflict as error:
+            assert error.version == 1, "a conflict must name the version that is there"
+        else:
+            raise AssertionError(f"expected version {expected} must conflict with 1")
+    try:
+        store.put_loop("another", 3, b"x")
+    except VersionConflict as error:
+        assert error.version == 0, "a missing loop has version 0"
+    else:
+        raise AssertionError("a missing loop must conflict with an expected version")
+    assert store.put_loop("a loop ü", 1, b"two").version == 2, "the next version is 2"
+    arms = store.put_arms(row.number, b"arms")
+    assert (arms.arms_version, arms.arms, arms.version) == (1, b"arms", 2), "arms have versions of their own"
+    assert store.loops() == [arms], "loops must list what was put"
+    return row.number
+
+
+def _check_log(store: Store, number: int) -> None:
+    store.commit(Batch(events=[(number, 0, 1, b"a"), (number, 0, 2, b"\x00b")]))
+    store.commit(Batch(events=[(number, 0, 3, b"c"), (number + 1, 0, 1, b"other")]))
+    assert store.events(number, 0, 0, 2) == [(1, b"a"), (2, b"\x00b")], "events come in order, at most the limit"
+    assert store.events(number, 0, 2, 9) == [(3, b"c")], "events after a number must exclude it"
+    assert store.event(number, 0, 2) == b"\x00b", "one event by number"
+    assert store.event(number, 0, 9) is None, "no event, None"
+    for wrong in (
+        [(3, b"twice")],
+        [(2, b"twice")],
+        [(5, b"gap")],
+        [(4, b"d"), (4, b"twice")],
+        [(4, b"d"), (6, b"gap")],
+    ):
+        again = Batch(events=[(number + 1, 0, 2, b"fine"), *((number, 0, *event) for event in wrong)])
+        _refuses(lambda batch=again: store.commit(batch), "events must follow each other without gaps")  # type: ignore[misc]
+    assert len(store.events(number, 0, 0, 9)) == 3, "a failed commit must leave nothing behind"
+    assert len(store.events(number + 1, 0, 0, 9)) == 1, "a failed commit must leave nothing behind"
+
+
+def _check_snapshots(store: Store, number: int) -> None:
+    assert store.snapshot(number, 0) is None, "no snapshot, None"
+    first = [(0, 1, "ann", b"A1"), (0, 1, "bob", b"B1"), (1, 1, "ann", b"S1")]
+    closed = [ClosedRow(number, "d1", 0, 1, 0.5), ClosedRow(number, "d2 ü", 0, 2, None)]
+    store.commit(Batch(snapshots=[Snapshot(number, 0, 2, b"core", first, closed, (1, 1))]))
+    assert store.snapshot(number, 0) == (2, b"core"), "the snapshot that was saved"
+    assert store.model_scopes(number, 0, 0, 1) == ["ann", "bob"], "models by role and epoch"
+    found = store.closed(number, ["d1", "d2 ü", "d3"])
+    assert found == {row.id: row for row in closed}, "closed decisions by id"
+    assert store.closed(number + 1, ["d1"]) == {}, "closed decisions belong to a loop"
+    assert store.closed(number, [f"n{i}" for i in range(2000)]) == {}, "many unknown ids"
+    second = [(0, 1, "ann", b"A2"), (1, 2, "ann", b"S2")]
+    store.commit(Batch(snapshots=[Snapshot(number, 0, 3, b"core2", second, [], (1, 2))]))
+    assert store.model(number, 0, 0, 1, "ann") == b"A2", "a model must be replaced"
+    assert store.model(number, 0, 0, 1, "bob") == b"B1", "a model that did not change must stay"
+    assert store.model(number, 0, 1, 1, "ann") is None, "models of earlier epochs must go"
+    assert store.model(number, 0, 1, 2, "ann") == b"S2", "models of this epoch must stay"
+    assert store.model(number, 0, 0, 1, "eve") is None, "no model, None"
+
+
+def _check_changes(store: Store, number: int) -> None:
+    rows = [ChangeRow(number, 0, i, i, 1000 + i, "ann" if i < 3 else "bob", b"{}") for i in (1, 2, 3)]
+    store.commit(Batch(changes=rows[:2]))
+    store.commit(Batch(changes=rows))
+    assert store.changes(number, 0, 0, 9) == rows, "changes must be stored once"
+    assert store.changes(number, 0, 1, 1) == rows[1:2], "changes after a number, at most the limit"
+    assert store.last_changes(number, 2) == rows[1:], "the latest changes, oldest first"
+    assert store.changed_scopes(number, 5) == [("ann", 2, 1002), ("bob", 1, 1003)], "the most changed scopes"
+
+
+def _check_keys(store: Store) -> None:
+    key = KeyRow("k1", "site", "decide", b"\x00hash", 5, None)
+    store.add_key(key)
+    _refuses(lambda: store.add_key(key), "a key's id must be taken only once")
+    assert store.access_keys() == [key], "keys must list what was added"
+    assert not store.revoke_key("k2", 9), "revoking an unknown key must say so"
+    assert store.revoke_key("k1", 9), "revoking a key must say so"
+    assert store.revoke_key("k1", 11), "revoking again is fine"
+    assert store.access_keys()[0].revoked == 9, "the first time counts"
+
+
+def _refuses(call: Callable[[], object], promise: str) -> None:
+    try:
+        call()
+    except StoreError:
+        return
+    raise AssertionError(promise)
