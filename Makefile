@@ -9,7 +9,7 @@ READY := $(VENV)/.ready
 help:
 	@echo "make run     compare all policies in a changing world: table, picture, report (runs/compare)"
 	@echo "make test    lint, types, import contract, doctests and tests"
-	@echo "make paper   redo the paper's simulation study (runs/paper)"
+	@echo "make paper   redo the paper's tables and figures, those on data sets where DRIFTBANDIT_DATA has them (runs/paper/report.html)"
 	@echo "make arena   every policy in every kind of changing world (runs/arena); about an hour"
 	@echo "make bench   time choose + learn beside NumPy and other packages"
 	@echo "make soak    kill the service 100 times under load"

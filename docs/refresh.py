@@ -46,14 +46,17 @@ def main() -> None:
     run("compare")
     run("paper", "all")
     run("bench", "--out", "runs/bench")
-    if not (RUNS / "paper" / "figure4.md").exists():
-        raise SystemExit("figure4 needs the data sets: set DRIFTBANDIT_DATA, see docs/data.md")
     paper = RUNS / "paper"
-    for picture in (RUNS / "compare" / "compare.png", paper / "figure2.png", paper / "rho.png", paper / "figure4.png"):
-        shutil.copy(picture, DOCS / "images" / picture.name)
+    pages = sorted((DOCS / "paper").glob("*.md"))
+    if missing := [page.stem for page in pages if not (paper / page.name).exists()]:
+        raise SystemExit(f"{', '.join(missing)}: left out, see above; most need DRIFTBANDIT_DATA, see docs/data.md")
+    for page in pages:
+        replace(page, page.stem, tables_of(paper / page.name))
+        picture = paper / f"{page.stem}.png"
+        if picture.exists():
+            shutil.copy(picture, DOCS / "images" / picture.name)
+    shutil.copy(RUNS / "compare" / "compare.png", DOCS / "images" / "compare.png")
     replace(ROOT / "README.md", "table1", section(paper / "table1.md", "Paper and ours"))
-    for name in ("table1", "figure2", "rho", "figure4"):
-        replace(DOCS / "paper" / f"{name}.md", name, tables_of(paper / f"{name}.md"))
     speed, loading = tables_of(RUNS / "bench" / "bench.md").split("\n## ")
     replace(DOCS / "performance.md", "bench", speed.strip())
     replace(DOCS / "performance.md", "loading", f"## {loading}")

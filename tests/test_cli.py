@@ -221,7 +221,9 @@ def test_paper_rho_as_json(short_paper):
     assert data["rows"][0]["regret"] == min(row["regret"] for row in data["rows"]), "nothing changes at rho = 0"
 
 
-def test_paper_all_is_one_report_more(short_paper):
+def test_paper_all_is_one_report_more(short_paper, tmp_path, monkeypatch):
+    for place in ("DRIFTBANDIT_DATA", "HOME"):
+        monkeypatch.setenv(place, str(tmp_path / "nowhere"))
     result = succeed("paper", "all", *PAPER_ARGS)
     names = {path.stem for path in written(result)}
     assert names == {"table1", "figure2", "rho"}
@@ -230,8 +232,34 @@ def test_paper_all_is_one_report_more(short_paper):
     for title in ("Table 1", "Figure 2", "The rho study"):
         assert title in report
     assert report.count("data:image/png;base64,") == 2
+    for left_out in ("figure4 (figure4 needs LastFM or Delicious", "figure5 (lastfm: no data in"):
+        assert f"left out: {left_out}" in result.stdout
+        assert f"Left out: {left_out}" in report
     data = as_json("paper", "all", *PAPER_ARGS)
     assert set(data) == {"table1", "figure2", "rho"}
+
+
+@pytest.mark.parametrize("artefact", ["figure4", "figure5"])
+def test_paper_without_its_data_is_one_line(artefact, tmp_path):
+    result = run("paper", artefact, "--data", tmp_path, *PAPER_ARGS)
+    assert result.exit_code == 2
+    assert "docs/data.md" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(("artefact", "seeds"), [("figure4", [200, 201, 202]), ("figure5", [200])])
+def test_paper_reports_seeds_that_nothing_was_chosen_on(artefact, seeds, monkeypatch):
+    seen = {}
+
+    def stop(**given):
+        seen.update(given)
+        raise ImportError("an extra is missing")
+
+    monkeypatch.setattr(f"driftbandit.paper.{artefact}.run", stop)
+    result = run("paper", artefact, "--data", "somewhere")
+    assert (list(seen["seeds"]), seen["data"]) == (seeds, "somewhere")
+    assert result.exit_code == 2
+    assert result.stderr == "error: an extra is missing\n"
 
 
 def test_paper_tables_are_not_cut_off_where_there_is_no_terminal(short_paper, monkeypatch):

@@ -15,7 +15,7 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 class Reader(HTMLParser):
-    """What a browser would see: tags, the text of tables, and every address."""
+    """What a browser would see: tags, the text of tables, and every address that is not on the page itself."""
 
     def __init__(self):
         super().__init__()
@@ -24,7 +24,8 @@ class Reader(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
-        self.addresses += [value for name, value in attrs if name in ("src", "href", "srcset", "data", "action")]
+        found = [value for name, value in attrs if name in ("src", "href", "srcset", "data", "action")]
+        self.addresses += [value for value in found if not value.startswith("#")]
         if tag == "table":
             self.tables += 1
         if tag in ("td", "th"):
@@ -166,6 +167,15 @@ def test_several_artefacts_on_one_page():
     assert len(reader.addresses) == 4
     assert "One thing" in "".join(reader.text)
     assert "Another thing" in "".join(reader.text)
+
+
+def test_several_artefacts_have_contents_and_what_is_missing_is_said():
+    parts = [artefact(name="one"), artefact(name="two")]
+    html = page("All", parts, {"figure9": "no data in <nowhere>"})
+    for name in ("one", "two"):
+        assert html.count(f'href="#{name}"') == html.count(f'id="{name}"') == 1
+    assert "Left out: figure9 (no data in &lt;nowhere&gt;)." in html
+    assert "Left out" not in page("All", parts)
 
 
 def test_an_artefact_of_nothing_but_a_title(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -203,7 +203,9 @@ def reward_figure(panels: Sequence[Panel], chance: float) -> Figure:
         axes.set_ylabel("normalised reward")
         axes.set_xlim(0, horizon)
         axes.grid(axis="y", alpha=0.25)
-        axes.legend(fontsize=9)
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high + 0.12 * (high - low))  # room for the legend above the curves
+        axes.legend(fontsize=9, loc="upper center", ncols=len(policies))
     return figure
 
 
@@ -264,4 +266,56 @@ def share_figure(rows: Sequence[Row], shares: Sequence[float], paper: dict[float
     right.set_xlim(left.get_xlim())
     right.set_ylim(bottom=0)
     right.grid(alpha=0.25)
+    return figure
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """One panel of `cloud_figure`: its title, and words with their weights."""
+
+    title: str
+    weights: Mapping[str, float]
+
+
+def cloud_figure(rows: Sequence[Sequence[Cloud]]) -> Figure:
+    """Word clouds: the heavier a word, the larger it is set. The same words give the same picture.
+
+    Parameters
+    ----------
+    rows : sequence of sequences of Cloud
+        Panels; a row has one colour.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.font_manager import findfont
+
+    try:
+        from wordcloud import WordCloud
+    except ImportError as error:
+        raise ImportError("word clouds need wordcloud: pip install 'driftbandit[data]'") from error
+    columns = max(len(row) for row in rows)
+    figure = Figure(figsize=(3.4 * columns, 3.5 * len(rows)), layout="constrained")
+    for line, place, cloud in (
+        (line, place, cloud) for line, row in enumerate(rows) for place, cloud in enumerate(row)
+    ):
+        axes = figure.add_subplot(len(rows), columns, line * columns + place + 1)
+        axes.set_title(cloud.title.replace("$", r"\$"), fontsize=10)
+        axes.set_axis_off()
+        if not cloud.weights:
+            axes.text(0.5, 0.5, "nothing stands out", ha="center", va="center", color="#666666")
+            continue
+        colour = _COLOURS[line % len(_COLOURS)]
+        words = WordCloud(
+            font_path=findfont("DejaVu Sans"),  # comes with Matplotlib, and has accents
+            width=850,
+            height=720,
+            background_color="white",
+            color_func=lambda *_, colour=colour, **__: colour,
+            prefer_horizontal=1.0,
+            relative_scaling=0.5,
+            max_font_size=130,
+            min_font_size=26,
+            margin=16,  # or a small word ends up between the two of a larger pair
+            random_state=0,
+        ).generate_from_frequencies(dict(cloud.weights))
+        axes.imshow(words.to_array(), interpolation="bilinear")
     return figure

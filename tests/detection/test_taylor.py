@@ -31,3 +31,12 @@ def test_a_long_step_is_a_change_and_noise_is_not_more_often_than_the_level_says
     # 200 series of noise at the 95 % level: 10 expected, standard deviation 3.
     fired = sum(change_confidence(rng.standard_normal(12), 300, rng) > 0.95 for _ in range(200))
     assert fired <= 22
+
+
+def test_leaving_the_first_distance_out_of_the_sums_changes_nothing():
+    """As the released adTS does: the sums end at zero anyway, so all of them are shifted by the same amount."""
+    rng = np.random.default_rng(2)
+    for length in range(2, 30):
+        series = rng.standard_normal(length)
+        released = np.append(0.0, np.cumsum(series[1:] - series.mean()))
+        assert np.ptp(released) == pytest.approx(cusum_range(series))

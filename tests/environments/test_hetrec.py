@@ -14,7 +14,7 @@ from driftbandit.environments.delicious import load as load_delicious
 from driftbandit.environments.hetrec import group_of, hybrid_user, social_groups, tag_features
 from driftbandit.environments.lastfm import LastFM
 from driftbandit.environments.lastfm import load as load_lastfm
-from driftbandit.environments.tables import data_folder, read_numbers
+from driftbandit.environments.tables import data_folder, read_names, read_numbers
 
 ROOT = Path(__file__).parents[2]
 REAL = next(
@@ -98,6 +98,19 @@ def test_events_of_a_user_are_in_the_order_of_time(lastfm):
     shown = rounds.pools[start:stop][rounds.rewards[start:stop] == 1.0]
     first = np.flatnonzero(data.users == 0)
     np.testing.assert_array_equal(shown, data.items[first[np.argsort(data.times[first], kind="stable")]])
+
+
+@pytest.mark.parametrize("settings", [{}, {"order": 4}, {"by": "group"}])
+def test_the_user_behind_each_round(lastfm, settings):
+    world = LastFM(folder=str(lastfm), **settings)
+    data, users = world.interactions(), world.users()
+    rounds = hybrid_user(data, by=world.by, order=world.order, pool=5)
+    tagged = set(zip(data.tagged_users.tolist(), data.tagged_items.tolist(), strict=True))
+    shown = rounds.pools[rounds.rewards == 1.0]
+    assert len(users) == len(rounds)
+    assert set(zip(users.tolist(), shown.tolist(), strict=True)) <= tagged
+    owners = users if world.by == "user" else data.groups[users]
+    assert (np.flatnonzero(np.diff(owners)) + 1).tolist() == rounds.shifts.tolist()
 
 
 def test_least_events_and_order(lastfm):
@@ -188,6 +201,23 @@ def test_bad_tables_are_named_with_their_line(tmp_path, content, message):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=message) as caught:
         read_numbers(path, ("userID", "artistID", "tagID", "day", "month", "year"))
+    assert str(path) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", ":1: expected the columns"),
+        (b"tagID\n1\n", "tagValue missing"),
+        (b"tagID\ttagValue\n1\trock\n2\n", ":3: expected 2 columns, got 1"),
+        (b"tagID\ttagValue\nx\trock\n", ":2: tagID: expected a whole number, got 'x'"),
+    ],
+)
+def test_bad_names_are_named_with_their_line(tmp_path, content, message):
+    path = tmp_path / "tags.dat"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message) as caught:
+        read_names(path, "tagID", "tagValue")
     assert str(path) in str(caught.value)
 
 

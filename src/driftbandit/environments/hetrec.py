@@ -122,6 +122,12 @@ class HybridUser:
         """All rounds, with pools drawn from `seed`."""
         return hybrid_user(self.interactions(), by=self.by, order=self.order, least_events=self.least_events, seed=seed)
 
+    def users(self) -> Ints:
+        """Row number of the user behind each round."""
+        data = self.interactions()
+        played, _ = events_in_order(data, by=self.by, order=self.order, least_events=self.least_events)
+        return data.users[played]
+
 
 def tag_features(items: Ints, tags: Ints, weights: Floats, components: int, reduction: Reduction) -> Floats:
     """Features of items from their tags: TF-IDF, then the first components; not scaled to unit length afterwards.
@@ -230,24 +236,8 @@ def hybrid_user(
         Seed of the pools.
     """
     as_count("pool", pool, least=2)
-    owners = data.users if by == "user" else data.groups[data.users]
-    names, sizes = np.unique(owners[owners >= 0], return_counts=True)
-    if by == "user":
-        names = names[sizes >= as_count("least_events", least_events)]
-    else:
-        ranked = np.lexsort((names, -sizes))[: as_count("largest", largest)]
-        names = np.sort(names[ranked])
-    if not len(names):
-        raise ValueError(f"{by}: no {by} has enough events")
-    if order:
-        names = np.random.default_rng(as_count("order", order)).permutation(names)
-    place = np.full(int(owners.max()) + 1, -1)
-    place[names] = np.arange(len(names))
-    turn = np.where(owners >= 0, place[owners], -1)
-    kept = np.flatnonzero(turn >= 0)
-    kept = kept[np.lexsort((data.times[kept], data.users[kept], turn[kept]))]
-    turn = turn[kept]
-    users, positives = data.users[kept], data.items[kept]
+    played, turn = events_in_order(data, by=by, order=order, least_events=least_events, largest=largest)
+    users, positives = data.users[played], data.items[played]
     rng = np.random.default_rng([as_count("seed", seed, least=0), pool])
     negatives = _never_tagged(data, users, pool - 1, rng)
     pools = np.concatenate([positives[:, np.newaxis], negatives], axis=1)
@@ -268,6 +258,29 @@ def hybrid_user(
         reward_range=(0.0, 1.0),
         seed=seed,
     )
+
+
+def events_in_order(
+    data: Interactions, *, by: Literal["user", "group"], order: int = 0, least_events: int = 10, largest: int = 10
+) -> tuple[Ints, Ints]:
+    """The events that `hybrid_user` plays, in order, and for each which user or group it belongs to, counted from 0."""
+    owners = data.users if by == "user" else data.groups[data.users]
+    names, sizes = np.unique(owners[owners >= 0], return_counts=True)
+    if by == "user":
+        names = names[sizes >= as_count("least_events", least_events)]
+    else:
+        ranked = np.lexsort((names, -sizes))[: as_count("largest", largest)]
+        names = np.sort(names[ranked])
+    if not len(names):
+        raise ValueError(f"{by}: no {by} has enough events")
+    if order:
+        names = np.random.default_rng(as_count("order", order)).permutation(names)
+    place = np.full(int(owners.max()) + 1, -1)
+    place[names] = np.arange(len(names))
+    turn = np.where(owners >= 0, place[owners], -1)
+    kept = np.flatnonzero(turn >= 0)
+    kept = kept[np.lexsort((data.times[kept], data.users[kept], turn[kept]))]
+    return kept, turn[kept]
 
 
 def _never_tagged(data: Interactions, users: Ints, count: int, rng: np.random.Generator) -> Ints:

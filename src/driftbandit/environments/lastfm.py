@@ -8,6 +8,7 @@ first of a month.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from driftbandit.environments.hetrec import (
     social_groups,
     tag_features,
 )
-from driftbandit.environments.tables import data_folder, read_numbers
+from driftbandit.environments.tables import data_folder, read_names, read_numbers
 
 
 class LastFM(HybridUser):
@@ -66,6 +67,32 @@ def read(folder: Path, reduction: Reduction = "svd", components: int = 25) -> In
         tagged_items=rows,
         groups=_groups(folder, people),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Tagging:
+    """Who gave which tag: one entry a tag assignment.
+
+    Attributes
+    ----------
+    users, tags : arrays of shape (n,)
+        Row number of the user, as in `Interactions`, and of the tag.
+    names : tuple of str
+        Name of each tag.
+    """
+
+    users: Ints
+    tags: Ints
+    names: tuple[str, ...]
+
+
+def load_tagging(folder: Path) -> Tagging:
+    """Read all tag assignments and the names of the tags; a tag without a name is called by its number."""
+    table = read_numbers(folder / "user_taggedartists.dat", ("userID", "tagID"), lenient=True)
+    names = read_names(folder / "tags.dat", "tagID", "tagValue")
+    known, tags = np.unique(table["tagID"], return_inverse=True)
+    _, users = np.unique(table["userID"], return_inverse=True)
+    return Tagging(users, tags, tuple(names.get(tag, f"tag {tag}") for tag in known.tolist()))
 
 
 def _groups(folder: Path, people: Ints) -> Ints:

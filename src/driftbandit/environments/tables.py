@@ -89,6 +89,31 @@ def read_numbers(path: Path, columns: tuple[str, ...], *, lenient: bool = False)
     return {name: np.ascontiguousarray(table[name].to_numpy(), dtype=np.int64) for name in columns}
 
 
+def read_names(path: Path, key: str, value: str) -> dict[int, str]:
+    """Names by number, from two columns of a tab-separated latin-1 table with a header line.
+
+    Raises
+    ------
+    ValueError
+        Names the file and the line that is wrong.
+    """
+    names = {}
+    with open(path, encoding="latin-1", newline="\n") as lines:
+        header = lines.readline().rstrip("\r\n").split("\t")
+        if missing := [name for name in (key, value) if name not in header]:
+            raise ValueError(f"{path}:1: expected the columns {key}, {value}; {', '.join(missing)} missing")
+        for number, line in enumerate(lines, 2):
+            cells = line.rstrip("\r\n").split("\t")
+            if len(cells) != len(header):
+                raise ValueError(f"{path}:{number}: expected {len(header)} columns, got {len(cells)}")
+            try:
+                names[int(cells[header.index(key)])] = cells[header.index(value)]
+            except ValueError as error:
+                got = cells[header.index(key)]
+                raise ValueError(f"{path}:{number}: {key}: expected a whole number, got {got!r}") from error
+    return names
+
+
 def _explain(path: Path, columns: tuple[str, ...], error: str) -> str:
     """Find the first line that is wrong, as a person would."""
     with open(path, encoding="latin-1") as lines:
