@@ -161,7 +161,7 @@ def paper(
     Example: driftbandit paper table1 --seeds 30
     """
     with _friendly_errors():
-        from driftbandit.report import page
+        from driftbandit.report import Artefact, page
 
         everything = artefact is PaperArtefact.ALL
         names = [name for name in PaperArtefact if name is not PaperArtefact.ALL] if everything else [artefact]
