@@ -26,9 +26,20 @@ def test_a_step_fires_when_the_ones_exceed_the_threshold(threshold, first):
 
 
 def test_a_constant_stream_never_fires():
-    """Nor does rounding pile up: the sums are added up anew at every turn of the ring."""
     test = MeanShift(window=20, threshold=1e-9)
     assert not any(test.add(0.1) for _ in range(10_000))
+
+
+def test_rounding_errors_do_not_pile_up():
+    """The sums are added up anew at every turn of the ring: a fresh test of the last 20 rewards agrees to the bit."""
+    rewards = np.random.default_rng(6).random(20 * 100)
+    test, fresh = MeanShift(window=20, threshold=1e9), MeanShift(window=20, threshold=1e9)
+    for turn in rewards.reshape(100, 20):
+        fresh.clear()
+        for reward in turn:
+            test.add(reward)
+            fresh.add(reward)
+        assert test.statistic == fresh.statistic
 
 
 def test_false_alarms_are_no_more_common_than_hoeffding_says():

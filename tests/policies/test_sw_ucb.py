@@ -53,8 +53,21 @@ def test_arms_that_left_the_window_are_dropped():
     policy = SWUCB(window=20)
     for arm in range(1000):
         policy.learn(None, 0.5, arm=arm)
-        assert len(policy._table) <= 41
+        assert len(policy._table) <= 40
+    assert len(policy._table) == 20  # a full turn
     assert policy.choose(None, arms=[999, 0]) == 1  # long forgotten, so new
+
+
+def test_rounding_errors_do_not_pile_up():
+    """Means are made anew at every turn of the ring: a fresh policy that saw the window only agrees to the bit."""
+    rng = np.random.default_rng(1)
+    policy = SWUCB(window=50)
+    for _ in range(20):
+        fresh = SWUCB(window=50)
+        for arm, reward in zip(rng.integers(4, size=50).tolist(), rng.random(50).tolist(), strict=True):
+            policy.learn(None, reward, arm=arm)
+            fresh.learn(None, reward, arm=arm)
+        assert [policy._table.mean_of(arm) for arm in range(4)] == [fresh._table.mean_of(arm) for arm in range(4)]
 
 
 def test_an_offered_arm_without_plays_in_the_window_is_played_unless_there_is_a_prior():
