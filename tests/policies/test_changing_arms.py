@@ -16,8 +16,8 @@ from driftbandit import (
     GLRklUCB,
 )
 
-# The best arm drops: of the changes tried (a drop, a swap, a drop with a rise, a rise) the only one UCB1 is slow to
-# follow. Where another arm overtakes, UCB1 finds it by itself, and after a single change none of these beats it.
+# The best arm drops: of the changes tried (a drop, a swap, a drop with a rise, a rise) the only one that UCB1 is slow
+# to follow. Where another arm overtakes, UCB1 finds it by itself, and after a single change none of these beats it.
 HORIZON, SHIFT = 10_000, 5000
 BEFORE, AFTER = np.array([0.8, 0.5, 0.5, 0.5, 0.5]), np.array([0.2, 0.5, 0.5, 0.5, 0.5])
 
