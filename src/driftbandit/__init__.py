@@ -15,25 +15,30 @@ if TYPE_CHECKING:
     from driftbandit.evaluation import Trace, compare, simulate, summarise
     from driftbandit.models import LogisticModel, Radius, RewardModel, RidgeModel, ThompsonModel
     from driftbandit.policies.adts import AdTS
+    from driftbandit.policies.bob import BOB
     from driftbandit.policies.brownian import BrownianRestless
     from driftbandit.policies.club import CLUB
     from driftbandit.policies.cusum_ucb import CusumUCB
     from driftbandit.policies.d_ucb import DUCB
+    from driftbandit.policies.dal import DAL
     from driftbandit.policies.denband import DenBand
     from driftbandit.policies.discounted_linucb import DiscountedLinUCB
     from driftbandit.policies.dlinucb import DLinUCB, Member
     from driftbandit.policies.driftucb import DriftUCB
+    from driftbandit.policies.exp_discounts import ExpDiscounts
     from driftbandit.policies.gamma_restart import GammaRestart
     from driftbandit.policies.glr_klucb import GLRklUCB
     from driftbandit.policies.lints import LinTS
     from driftbandit.policies.linucb import LinUCB
     from driftbandit.policies.logistic_ucb import LogisticUCB
     from driftbandit.policies.m_ucb import MUCB
+    from driftbandit.policies.master import MASTER
     from driftbandit.policies.meta_bandit import MetaBandit
     from driftbandit.policies.oracle import OracleLinUCB
     from driftbandit.policies.per_arm import PerArm
     from driftbandit.policies.per_scope import PerScope
     from driftbandit.policies.pht_ucb import PHTUCB
+    from driftbandit.policies.ps_linucb import PSLinUCB
     from driftbandit.policies.random_choice import RandomChoice
     from driftbandit.policies.restart_linucb import RestartLinUCB
     from driftbandit.policies.sw_linucb import SWLinUCB
@@ -46,25 +51,30 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "AdTS": "policies.adts",
+    "BOB": "policies.bob",
     "BrownianRestless": "policies.brownian",
     "CLUB": "policies.club",
     "CusumUCB": "policies.cusum_ucb",
+    "DAL": "policies.dal",
     "DLinUCB": "policies.dlinucb",
-    "DenBand": "policies.denband",
-    "DriftUCB": "policies.driftucb",
-    "DiscountedLinUCB": "policies.discounted_linucb",
     "DUCB": "policies.d_ucb",
+    "DenBand": "policies.denband",
+    "DiscountedLinUCB": "policies.discounted_linucb",
+    "DriftUCB": "policies.driftucb",
+    "ExpDiscounts": "policies.exp_discounts",
     "GLRklUCB": "policies.glr_klucb",
     "GammaRestart": "policies.gamma_restart",
     "LinTS": "policies.lints",
     "LinUCB": "policies.linucb",
     "LogisticModel": "models",
-    "MUCB": "policies.m_ucb",
     "LogisticUCB": "policies.logistic_ucb",
+    "MASTER": "policies.master",
+    "MUCB": "policies.m_ucb",
     "Member": "policies.dlinucb",
     "MetaBandit": "policies.meta_bandit",
     "OracleLinUCB": "policies.oracle",
     "PHTUCB": "policies.pht_ucb",
+    "PSLinUCB": "policies.ps_linucb",
     "PerArm": "policies.per_arm",
     "PerScope": "policies.per_scope",
     "Radius": "models",
@@ -89,8 +99,11 @@ _HOMES = {
 }
 
 __all__ = [
+    "BOB",
     "CLUB",
+    "DAL",
     "DUCB",
+    "MASTER",
     "MUCB",
     "PHTUCB",
     "SWUCB",
@@ -105,6 +118,7 @@ __all__ = [
     "DenBand",
     "DiscountedLinUCB",
     "DriftUCB",
+    "ExpDiscounts",
     "GLRklUCB",
     "GammaRestart",
     "LinTS",
@@ -114,6 +128,7 @@ __all__ = [
     "Member",
     "MetaBandit",
     "OracleLinUCB",
+    "PSLinUCB",
     "PerArm",
     "PerScope",
     "Policy",

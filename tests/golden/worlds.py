@@ -9,6 +9,8 @@ import sys
 import zlib
 
 from driftbandit import (
+    DAL,
+    MASTER,
     MUCB,
     PHTUCB,
     WMDUCB1,
@@ -18,6 +20,7 @@ from driftbandit import (
     GammaRestart,
     GLRklUCB,
     MetaBandit,
+    PSLinUCB,
     synthetic,
 )
 from driftbandit.evaluation.simulate import simulate
@@ -33,6 +36,11 @@ BUILDERS = {name: entry.build for name, entry in REGISTRY.items()} | {
         window=30, check_every=10, delta=1.0, stream="pooled", reward_range=(-1.0, 1.0)
     ),
     "meta-bandit-quick": lambda brief: MetaBandit(threshold=0.5, trial=50, reward_range=brief.reward_range),
+    "ps-linucb-quick": lambda brief: PSLinUCB(brief.dim, brief.noise, window=25, ridge=0.1, explore=0.1),
+    "dal-quick": lambda brief: DAL(brief.dim, brief.noise, horizon=500, burn_in=50, ridge=0.1, explore=0.1),
+    "master-quick": lambda brief: MASTER(
+        brief.dim, brief.noise, rate=0.2, scale=1.0, first=2.0, second=2.0, reward_range=brief.reward_range, explore=0.1
+    ),
     "gamma-restart-quick": lambda brief: GammaRestart(threshold=0.5, reward_range=brief.reward_range),
     "cusum-ucb-quick": lambda brief: CusumUCB(
         calibration=10, slack=0.05, threshold=0.5, reward_range=brief.reward_range, seed=brief.seed

@@ -3,7 +3,21 @@
 import numpy as np
 import pytest
 
-from driftbandit import AdTS, DiscountedLinUCB, DLinUCB, LinTS, LinUCB, OracleLinUCB, RestartLinUCB, SWLinUCB
+from driftbandit import (
+    BOB,
+    DAL,
+    MASTER,
+    AdTS,
+    DiscountedLinUCB,
+    DLinUCB,
+    ExpDiscounts,
+    LinTS,
+    LinUCB,
+    OracleLinUCB,
+    PSLinUCB,
+    RestartLinUCB,
+    SWLinUCB,
+)
 
 BUILDERS = {
     "LinUCB": lambda: LinUCB(2),
@@ -13,6 +27,11 @@ BUILDERS = {
     "DiscountedLinUCB": lambda: DiscountedLinUCB(2, 0.5, ridge=0.1),
     "SWLinUCB": lambda: SWLinUCB(2, 0.5, window=50, ridge=0.1),
     "RestartLinUCB": lambda: RestartLinUCB(2, 0.5, ridge=0.1),
+    "PSLinUCB": lambda: PSLinUCB(2, 0.5, window=50, ridge=0.1),
+    "ExpDiscounts": lambda: ExpDiscounts(2, 0.5, ridge=0.1),
+    "BOB": lambda: BOB(2, 0.5, block=300, ridge=0.1),
+    "DAL": lambda: DAL(2, 0.5, ridge=0.1),
+    "MASTER": lambda: MASTER(2, 0.5, ridge=0.1),
     "DLinUCB": lambda: DLinUCB(2, 0.5),
     "DLinUCB, logistic": lambda: DLinUCB(2, 0.5, model="logistic"),
     "DLinUCB, thompson": lambda: DLinUCB(2, 0.5, model="thompson"),

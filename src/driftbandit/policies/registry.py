@@ -8,22 +8,27 @@ from dataclasses import dataclass
 from driftbandit.core import Policy
 from driftbandit.models.ridge import Radius
 from driftbandit.policies.adts import AdTS
+from driftbandit.policies.bob import BOB
 from driftbandit.policies.brownian import BrownianRestless
 from driftbandit.policies.cusum_ucb import CusumUCB
 from driftbandit.policies.d_ucb import DUCB
+from driftbandit.policies.dal import DAL
 from driftbandit.policies.denband import DenBand
 from driftbandit.policies.discounted_linucb import DiscountedLinUCB
 from driftbandit.policies.dlinucb import DLinUCB
 from driftbandit.policies.driftucb import DriftUCB
+from driftbandit.policies.exp_discounts import ExpDiscounts
 from driftbandit.policies.gamma_restart import GammaRestart
 from driftbandit.policies.glr_klucb import GLRklUCB
 from driftbandit.policies.lints import LinTS
 from driftbandit.policies.linucb import LinUCB
 from driftbandit.policies.logistic_ucb import LogisticUCB
 from driftbandit.policies.m_ucb import MUCB
+from driftbandit.policies.master import MASTER
 from driftbandit.policies.meta_bandit import MetaBandit
 from driftbandit.policies.oracle import OracleLinUCB
 from driftbandit.policies.pht_ucb import PHTUCB
+from driftbandit.policies.ps_linucb import PSLinUCB
 from driftbandit.policies.random_choice import RandomChoice
 from driftbandit.policies.restart_linucb import RestartLinUCB
 from driftbandit.policies.sw_linucb import SWLinUCB
@@ -104,7 +109,7 @@ def _lints(brief: Brief) -> Policy:
     return LinTS(brief.dim, seed=brief.seed)
 
 
-# The papers' radii explore far more than pays; the noise itself is a width that does well in all presets.
+# The papers' radii explore far more than pays; the noise itself does well as a width in the simulated worlds.
 
 
 def _discounted_linucb(brief: Brief) -> Policy:
@@ -117,6 +122,42 @@ def _sw_linucb(brief: Brief) -> Policy:
 
 def _restart_linucb(brief: Brief) -> Policy:
     return RestartLinUCB(brief.dim, brief.noise, ridge=0.1, explore=brief.noise)
+
+
+def _ps_linucb(brief: Brief) -> Policy:
+    return PSLinUCB(brief.dim, brief.noise, window=50, ridge=0.1, explore=brief.noise)
+
+
+def _exp_discounts(brief: Brief) -> Policy:
+    return ExpDiscounts(
+        brief.dim, brief.noise, reward_range=brief.reward_range, ridge=0.1, explore=brief.noise, seed=brief.seed
+    )
+
+
+def _bob(brief: Brief) -> Policy:
+    return BOB(brief.dim, brief.noise, reward_range=brief.reward_range, ridge=0.1, explore=brief.noise, seed=brief.seed)
+
+
+def _dal(brief: Brief) -> Policy:
+    # Its test divides by the noise, so there must be some. The published share of forced rounds costs too much.
+    return DAL(brief.dim, max(brief.noise, 1e-3), forcing=0.3, ridge=0.1, explore=brief.noise)
+
+
+def _master(brief: Brief) -> Policy:
+    # The published constants cannot restart within any horizon here; these can, and did not where nothing changed.
+    low, high = brief.reward_range
+    return MASTER(
+        brief.dim,
+        brief.noise,
+        rate=brief.noise * brief.dim**0.5 / (high - low),
+        scale=1.0,
+        first=None,
+        second=25.0,
+        reward_range=brief.reward_range,
+        ridge=0.1,
+        explore=brief.noise,
+        seed=brief.seed,
+    )
 
 
 def _meta_bandit(brief: Brief) -> Policy:
@@ -262,6 +303,36 @@ REGISTRY: dict[str, Entry] = {
         "logistic regression fitted to all clicks, plus optimism; assumes that nothing changes",
         "reward range",
         _ucb_glm,
+    ),
+    "ps-linucb": Entry(
+        "PSLinUCB",
+        "LinUCB that compares its latest rewards with what it knew before",
+        "noise",
+        _ps_linucb,
+    ),
+    "exp-discounts": Entry(
+        "ExpDiscounts",
+        "D-LinUCB that finds its discount by exponential weights",
+        "noise, reward range",
+        _exp_discounts,
+    ),
+    "bob": Entry(
+        "BOB",
+        "SW-LinUCB that tries one window after another",
+        "noise, reward range",
+        _bob,
+    ),
+    "dal": Entry(
+        "DAL",
+        "LinUCB with forced looks in every direction and a test on each",
+        "noise",
+        _dal,
+    ),
+    "master": Entry(
+        "MASTER",
+        "LinUCBs of many lengths that restart when promises are broken; scaled constants",
+        "noise, reward range",
+        _master,
     ),
     "meta-bandit": Entry(
         "Meta-Bandit",
