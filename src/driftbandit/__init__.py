@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from driftbandit.policies.discounted_linucb import DiscountedLinUCB
     from driftbandit.policies.dlinucb import DLinUCB, Member
     from driftbandit.policies.driftucb import DriftUCB
+    from driftbandit.policies.dyclu import DyClu
     from driftbandit.policies.exp_discounts import ExpDiscounts
     from driftbandit.policies.gamma_restart import GammaRestart
     from driftbandit.policies.glr_klucb import GLRklUCB
@@ -61,6 +62,7 @@ _HOMES = {
     "DenBand": "policies.denband",
     "DiscountedLinUCB": "policies.discounted_linucb",
     "DriftUCB": "policies.driftucb",
+    "DyClu": "policies.dyclu",
     "ExpDiscounts": "policies.exp_discounts",
     "GLRklUCB": "policies.glr_klucb",
     "GammaRestart": "policies.gamma_restart",
@@ -118,6 +120,7 @@ __all__ = [
     "DenBand",
     "DiscountedLinUCB",
     "DriftUCB",
+    "DyClu",
     "ExpDiscounts",
     "GLRklUCB",
     "GammaRestart",

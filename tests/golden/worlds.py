@@ -17,6 +17,7 @@ from driftbandit import (
     AdTS,
     CusumUCB,
     DLinUCB,
+    DyClu,
     GammaRestart,
     GLRklUCB,
     MetaBandit,
@@ -52,6 +53,23 @@ BUILDERS = {name: entry.build for name, entry in REGISTRY.items()} | {
     ),
     "m-ucb-quick": lambda brief: MUCB(window=20, threshold=1.5, reward_range=brief.reward_range, seed=brief.seed),
 }
+
+
+class Turns:
+    """A policy with a scope as a plain one: four users take turns."""
+
+    def __init__(self, policy):
+        self.inner, self.rounds = policy, 0
+
+    def choose(self, features, arms=None):
+        return self.inner.choose(features, scope=self.rounds % 4)
+
+    def learn(self, features, reward, arm=None):
+        self.rounds += 1
+        return self.inner.learn(features, reward, scope=(self.rounds - 1) % 4)
+
+
+BUILDERS |= {"dyclu": lambda brief: Turns(DyClu(brief.dim, brief.noise))}
 FEW_ARMS = (
     "wmducb1-quick",
     "wmducb1-pooled",
