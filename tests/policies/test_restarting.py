@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from driftbandit import DAL, MASTER, LinUCB, PerArm, PSLinUCB, Radius, simulate, synthetic
+from driftbandit.kernels import glr
 from driftbandit.kernels import ridge as kernel
 from driftbandit.policies import dal
 
@@ -155,24 +156,22 @@ def statistic_of(values):
 def test_the_statistic_of_dal_follows_its_definition():
     rng = np.random.default_rng(3)
     values = rng.standard_normal(200) + np.repeat([0.0, 1.0], 100)
-    stream = np.zeros(dal._FIRST + 2 * dal._MOST_SPLITS)
-    stream[dal._STRIDE] = 1.0
+    stream = np.zeros(glr.row_size(dal._MOST_SPLITS))
     for n, value in enumerate(values, 1):
-        dal._add(stream, value)
+        glr.add(stream, value, n)
         if n > 1:
-            assert dal._evidence(stream) == pytest.approx(statistic_of(values[:n]))
+            assert glr.gaussian_evidence(stream) == pytest.approx(statistic_of(values[:n]))
 
 
 def test_a_long_stream_of_dal_keeps_fewer_splits_and_nearly_the_same_statistic():
     rng = np.random.default_rng(4)
     values = rng.standard_normal(3000) + np.repeat([0.0, 0.3], 1500)
-    stream = np.zeros(dal._FIRST + 2 * dal._MOST_SPLITS)
-    stream[dal._STRIDE] = 1.0
-    for value in values:
-        dal._add(stream, value)
-    assert stream[dal._SPLITS] < dal._MOST_SPLITS
+    stream = np.zeros(glr.row_size(dal._MOST_SPLITS))
+    for n, value in enumerate(values, 1):
+        glr.add(stream, value, n)
+    assert stream[glr.SPLITS] <= dal._MOST_SPLITS
     exact = statistic_of(values)
-    assert 0.95 * exact <= dal._evidence(stream) <= exact * (1 + 1e-9)
+    assert 0.95 * exact <= glr.gaussian_evidence(stream) <= exact * (1 + 1e-9)
 
 
 def test_dal_alarms_within_a_few_forced_plays_of_a_jump():
@@ -193,7 +192,7 @@ def test_dal_alarms_within_a_few_forced_plays_of_a_jump():
         math.log(2 * change.evidence["samples"] ** 1.5 * math.sqrt(2000))
     )
     assert policy.share == pytest.approx(math.sqrt(2 * 2 * math.log(2000) / 2000))
-    assert policy._streams[:, dal._SAMPLES].tolist() == [0.0, 0.0]
+    assert policy._streams[:, glr.SAMPLES].tolist() == [0.0, 0.0]
     np.testing.assert_array_equal(policy.leading_row, DAL(2, 0.1).leading_row)
 
 

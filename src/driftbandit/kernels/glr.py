@@ -79,3 +79,17 @@ def evidence(row: Floats) -> tuple[float, float]:
         if statistic > largest:
             largest, when = statistic, row[at + _TIME]
     return largest, when
+
+
+@jit
+def gaussian_evidence(row: Floats) -> float:
+    """The largest statistic of all splits for Gaussian rewards of variance 1, whose kl is (p - q)^2 / 2."""
+    samples, total = row[SAMPLES], row[TOTAL]
+    largest = 0.0
+    for i in range(int(row[SPLITS]) - 1):  # the last one has nothing behind it
+        at = FIRST + SPLIT * i
+        before, part = row[at + _SAMPLES], row[at + _TOTAL]
+        after = samples - before
+        gap = part / before - (total - part) / after
+        largest = max(largest, before * after / samples * gap * gap / 2.0)
+    return largest

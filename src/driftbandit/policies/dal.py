@@ -24,15 +24,14 @@ from driftbandit.core import (
     as_reward,
     not_finite,
 )
+from driftbandit.detection.glr import check_splits, glr_threshold
+from driftbandit.kernels import glr
 from driftbandit.kernels import ridge as kernel
 from driftbandit.kernels.compile import jit
 from driftbandit.models.ridge import Radius, RidgeModel
 from driftbandit.policies.base import ModelPolicy
 
-_SAMPLES, _TOTAL, _SPLITS, _STRIDE, _FIRST = range(5)
-"""A stream's row: ``[samples, sum, splits kept, samples between splits, (samples, sum before the split) ...]``."""
-
-_MOST_SPLITS = 256
+_MOST_SPLITS = 200
 _FLAT = 1e-9
 """A coordinate below this, relative to the largest feature, is rounding."""
 
@@ -114,8 +113,7 @@ class DAL(ModelPolicy):
         self._episode = 1
         self._since = 0  # rewards in this episode
         self._reference = np.zeros(dim)
-        self._streams = np.zeros((dim, _FIRST + 2 * _MOST_SPLITS))
-        self._streams[:, _STRIDE] = 1.0
+        self._streams = np.zeros((dim, glr.row_size(_MOST_SPLITS)))
 
     @property
     def share(self) -> float:
@@ -163,17 +161,16 @@ class DAL(ModelPolicy):
     def _watch(self, direction: int, x: Floats, reward: float) -> tuple[Change, ...]:
         residual = reward - float(self._reference @ x)
         stream = self._streams[direction]
-        _add(stream, -residual if x[direction] < 0.0 else residual)
-        samples = float(stream[_SAMPLES])
-        statistic = _evidence(stream) / self.noise**2
-        threshold = math.log(self.dim / self.false_alarm) + 1.5 * math.log(samples)
+        glr.add(stream, -residual if x[direction] < 0.0 else residual, self.rounds)
+        samples = float(stream[glr.SAMPLES])
+        statistic = glr.gaussian_evidence(stream) / self.noise**2
+        threshold = glr_threshold(samples, self.false_alarm / self.dim)
         if statistic <= threshold:
             return ()
         self._episode += 1
         self._since = 0
         self._reference[:] = 0.0
         self._streams[:] = 0.0
-        self._streams[:, _STRIDE] = 1.0
         self._model.reset(self._row)
         evidence = {
             "statistic": statistic,
@@ -185,9 +182,9 @@ class DAL(ModelPolicy):
 
     def _after_restore(self) -> None:
         super()._after_restore()
-        kept, stride = self._streams[:, _SPLITS], self._streams[:, _STRIDE]
-        if self._episode < 1 or not ((kept >= 0) & (kept < _MOST_SPLITS) & (stride >= 1)).all():
-            raise ValueError("state: episode, streams: out of range")
+        check_splits(self._streams, _MOST_SPLITS)
+        if self._episode < 1:
+            raise ValueError(f"state: episode: expected at least 1, got {self._episode}")
 
 
 @jit
@@ -215,38 +212,3 @@ def _covering_arm(features: Floats, direction: int) -> int:
             for j in range(i, d):
                 work[k, j] -= factor * line[j]
     return -1
-
-
-@jit
-def _add(stream: Floats, value: float) -> None:
-    """Add a value; when there is no room for another split, every second one is given up."""
-    stream[_SAMPLES] += 1.0
-    stream[_TOTAL] += value
-    if stream[_SAMPLES] % stream[_STRIDE] != 0.0:
-        return
-    kept = int(stream[_SPLITS])
-    stream[_FIRST + 2 * kept] = stream[_SAMPLES]
-    stream[_FIRST + 2 * kept + 1] = stream[_TOTAL]
-    kept += 1
-    if kept == _MOST_SPLITS:
-        kept //= 2
-        for i in range(kept):
-            stream[_FIRST + 2 * i] = stream[_FIRST + 4 * i + 2]
-            stream[_FIRST + 2 * i + 1] = stream[_FIRST + 4 * i + 3]
-        stream[_STRIDE] *= 2.0
-    stream[_SPLITS] = kept
-
-
-@jit
-def _evidence(stream: Floats) -> float:
-    """Largest s D(m_1:s, m) + (n - s) D(m_s+1:n, m) of all splits, D(p, q) = (p - q)^2 / 2: for noise of size 1."""
-    samples, total = stream[_SAMPLES], stream[_TOTAL]
-    largest = 0.0
-    for i in range(int(stream[_SPLITS])):
-        before = stream[_FIRST + 2 * i]
-        after = samples - before
-        if after > 0.0:
-            part = stream[_FIRST + 2 * i + 1]
-            gap = part / before - (total - part) / after
-            largest = max(largest, before * after / samples * gap * gap / 2.0)
-    return largest
