@@ -349,7 +349,7 @@ def test_bench_as_json(quick_import):
 
 
 def test_bench_shows_what_was_measured_of_data(quick_import, monkeypatch):
-    figures = [loading.Figure("slow", 2.0, 100), loading.Figure("fast", 0.5, 100, 2**20, against="slow")]
+    figures = [loading.Figure("slow", 2.0, 2.0, 100), loading.Figure("fast", 0.5, 0.5, 100, 2**20, against="slow")]
     monkeypatch.setattr(loading, "measure_loading", lambda data, seed: figures)
     result = succeed("bench", "--sizes", "3x4", "--rounds", "20", "--no-peers", "--out", "bench")
     assert "4× slow" in result.stdout

@@ -14,8 +14,8 @@ NAMES = [
     "R6A plain, 2,000 lines",
     "R6A gz, 500 lines",
     "R6A gz, 2,000 lines",
-    "the same, read and saved",
-    "the same, opened again",
+    "R6A plain, read and saved",
+    "saved log, opened",
     "replay, NumPy LinUCB",
     "replay, dLinUCB",
 ]
@@ -36,10 +36,11 @@ def test_every_figure_is_taken_and_held_against_another(in_process, no_data):
     for figure in figures:
         assert math.isfinite(figure.rate)
         assert figure.seconds > 0
+        assert figure.busy >= 0
         assert figure.against in ("", *by_name)
-    assert by_name["R6A gz, 2,000 lines"].count == by_name["the same, opened again"].count == 2000
+    assert by_name["R6A gz, 2,000 lines"].count == by_name["saved log, opened"].count == 2000
     assert by_name["R6A by split and float"].count == 20
-    assert by_name["the same, opened again"].against == "R6A plain, 2,000 lines"
+    assert by_name["saved log, opened"].against == "R6A plain, 2,000 lines"
     assert by_name["replay, dLinUCB"].against == "replay, NumPy LinUCB"
 
 
@@ -64,14 +65,14 @@ def test_a_fresh_interpreter_measures(tmp_path, no_data):
 
 def test_the_table_shows_rates_memory_and_ratios():
     figures = [
-        Figure("slow", 2.0, 1000),
-        Figure("fast", 0.004, 4000, 3 << 20, against="slow"),
-        Figure("files", 3.0, memory=200 << 20),
-        Figure("kept", 2.0, memory=None, against="files"),
+        Figure("slow", 2.0, 0.5, 1000),
+        Figure("fast", 0.004, 0.003, 4000, 3 << 20, against="slow"),
+        Figure("files", 3.0, 4.0, memory=200 << 20),
+        Figure("kept", 2.0, 1.0, memory=None, against="files"),
     ]
     assert loading_table(figures).cells == (
-        ("slow", "2.00 s", "500", "–", "–"),
-        ("fast", "4.0 ms", "1,000,000", "3 MB", "2,000× slow"),
-        ("files", "3.00 s", "–", "200 MB", "–"),
-        ("kept", "2.00 s", "–", "–", "1.5× files"),
+        ("slow", "2.00 s", "0.50 s", "500", "–", "–"),
+        ("fast", "4.0 ms", "3.0 ms", "1,000,000", "3 MB", "2,000× slow"),
+        ("files", "3.00 s", "4.00 s", "–", "200 MB", "–"),
+        ("kept", "2.00 s", "1.00 s", "–", "–", "1.5× files"),
     )

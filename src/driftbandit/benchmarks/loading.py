@@ -36,8 +36,9 @@ class Figure:
     ----------
     name : str
         What was done.
-    seconds : float
-        How long it took, at best.
+    seconds, busy : float
+        How long it took, and how long a processor worked on it, each at best. On a machine with other work the first is
+        longer, and the second about what the first would be without.
     count : int
         Lines or events; 0 where they are not what matters.
     memory : int or None
@@ -48,6 +49,7 @@ class Figure:
 
     name: str
     seconds: float
+    busy: float
     count: int = 0
     memory: int | None = None
     against: str = ""
@@ -71,12 +73,12 @@ def measure_loading(data: str | os.PathLike[str] | None = None, *, lines: int = 
             for times in (1, TIMES):
                 found = _child("read", [file] * times)
                 figures.append(Figure(f"R6A {kind}, {lines * times:,} lines", **found, against=naive.name))
-        reading = figures[-3].name  # plain, the larger one
+        reading = f"R6A plain, {lines * TIMES:,} lines"
         saved = str(Path(scratch, "log.arrow"))
         figures.append(
-            Figure("the same, read and saved", **_child("save", [days["plain"]] * TIMES, saved), against=reading)
+            Figure("R6A plain, read and saved", **_child("save", [days["plain"]] * TIMES, saved), against=reading)
         )
-        figures.append(Figure("the same, opened again", **_child("open", saved), against=reading))
+        figures.append(Figure("saved log, opened", **_child("open", saved), against=reading))
         base = Figure("replay, NumPy LinUCB", **_child("replay", saved, "numpy", _NAIVE_SHARE))
         figures += [base, Figure("replay, dLinUCB", **_child("replay", saved, "dlinucb", 1.0), against=base.name)]
     return figures
@@ -104,7 +106,8 @@ def loading_table(figures: Sequence[Figure]) -> Table:
         base = by_name.get(figure.against)
         return (
             figure.name,
-            f"{figure.seconds:,.2f} s" if figure.seconds >= 0.01 else f"{1000 * figure.seconds:,.1f} ms",
+            _duration(figure.seconds),
+            _duration(figure.busy),
             f"{figure.rate:,.0f}" if figure.count else "–",
             "–" if figure.memory is None else f"{figure.memory / 2**20:,.0f} MB",
             "–" if base is None else f"{_short(figure.rate / base.rate)}× {base.name}",
@@ -112,13 +115,17 @@ def loading_table(figures: Sequence[Figure]) -> Table:
 
     return Table(
         "Reading, converting and replaying data",
-        ("what", "time", "lines or events a second", "peak memory", "how many times as fast as"),
+        ("what", "time", "processor time", "lines or events a second", "peak memory", "how many times as fast as"),
         tuple(cells(figure) for figure in figures),
         f"Each in a fresh interpreter; the best of {REPEATS} runs but for 'ready', which is imports, reading, features "
         "and 25 arms for every round. Its memory is all that was taken, elsewhere it is what was taken beyond the log. "
         "Replay: d=6, 20 candidates.",
         numbers=False,
     )
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:,.2f} s" if seconds >= 0.01 else f"{1000 * seconds:,.1f} ms"
 
 
 def _short(ratio: float) -> str:
@@ -155,16 +162,30 @@ def _status(name: str) -> int | None:
     return next((1024 * int(row.split()[1]) for row in rows if row.startswith(f"{name}:")), None)
 
 
-def _watched(action: Callable[[], Any]) -> tuple[Any, float, int | None]:
-    """What `action` returns, its seconds, and how far memory rose above what was there before."""
+@dataclass(frozen=True)
+class _Run:
+    """What an action returned, its seconds, those of the processor, and how far memory rose above what was there."""
+
+    result: Any
+    seconds: float
+    busy: float
+    memory: int | None
+
+
+def _watched(action: Callable[[], Any]) -> _Run:
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")  # start a new peak
     before = _status("VmRSS")
-    started = time.perf_counter()
+    started, worked = time.perf_counter(), time.process_time()
     result = action()
-    seconds = time.perf_counter() - started
+    seconds, busy = time.perf_counter() - started, time.process_time() - worked
     peak = _status("VmHWM")
-    return result, seconds, None if before is None or peak is None else max(0, peak - before)
+    return _Run(result, seconds, busy, None if before is None or peak is None else max(0, peak - before))
+
+
+def _best(action: Callable[[], Any]) -> dict[str, Any]:
+    runs = [_watched(action) for _ in range(REPEATS)]
+    return {"seconds": min(run.seconds for run in runs), "busy": min(run.busy for run in runs)}
 
 
 def _ready(name: str, folder: str, cache: str) -> dict[str, Any]:
@@ -177,8 +198,8 @@ def _ready(name: str, folder: str, cache: str) -> dict[str, Any]:
         interactions = (module.load if cache else module.read)(Path(folder))
         return hybrid_user(interactions, by="user")
 
-    _, seconds, memory = _watched(make)
-    return {"seconds": seconds, "memory": memory}
+    run = _watched(make)
+    return {"seconds": run.seconds, "busy": run.busy, "memory": run.memory}
 
 
 def _module(name: str) -> Any:
@@ -215,7 +236,7 @@ def _naive(file: str, lines: int) -> dict[str, Any]:
                         which, value = pair.split(":")
                         int(which), float(value)
 
-    return {"seconds": min(_watched(read)[1] for _ in range(REPEATS)), "count": lines}
+    return {**_best(read), "count": lines}
 
 
 def _read(files: list[str]) -> dict[str, Any]:
@@ -223,40 +244,31 @@ def _read(files: list[str]) -> dict[str, Any]:
     from driftbandit.environments.yahoo import read_yahoo
 
     read_yahoo(files[0])  # compile
-    seconds, beyond = float("inf"), None
-    for _ in range(REPEATS):
-        (log, report), took, memory = _watched(lambda: read_yahoo(files))
-        size = sum(getattr(log, name).nbytes for name in Log._TYPES)
-        del log
-        seconds = min(seconds, took)
-        if beyond is None and memory is not None:
-            beyond = max(0, memory - size)  # of the first run: later ones reuse memory
-    return {"seconds": seconds, "count": report.lines, "memory": beyond}
+    first = _watched(lambda: read_yahoo(files))  # later runs reuse memory
+    log, report = first.result
+    size = sum(getattr(log, name).nbytes for name in Log._TYPES)
+    beyond = None if first.memory is None else max(0, first.memory - size)
+    del first, log
+    return {**_best(lambda: read_yahoo(files)), "count": report.lines, "memory": beyond}
 
 
 def _save(files: list[str], target: str) -> dict[str, Any]:
+    from driftbandit.environments.log import Log
     from driftbandit.environments.yahoo import read_yahoo
 
-    read_yahoo(files[0])[0].save(target)
-    seconds, count = float("inf"), 0
-    for _ in range(REPEATS):
-        count, took, _ = _watched(lambda: _read_and_save(read_yahoo, files, target))
-        seconds = min(seconds, took)
-    return {"seconds": seconds, "count": count}
+    read_yahoo(files[0])[0].save(target)  # compile
 
+    def convert() -> None:
+        read_yahoo(files)[0].save(target)
 
-def _read_and_save(read: Callable[..., Any], files: list[str], target: str) -> int:
-    log, _ = read(files)
-    log.save(target)
-    return len(log)
+    return {**_best(convert), "count": len(Log.load(target))}
 
 
 def _open(saved: str) -> dict[str, Any]:
     from driftbandit.environments.log import Log
 
-    Log.load(saved)  # import what files need
-    runs = [_watched(lambda: Log.load(saved)) for _ in range(REPEATS)]
-    return {"seconds": min(run[1] for run in runs), "count": len(runs[0][0])}
+    count = len(Log.load(saved))  # import what files need
+    return {**_best(lambda: Log.load(saved)), "count": count}
 
 
 class _Numpy:
@@ -287,7 +299,7 @@ def _replay(saved: str, which: str, share: float) -> dict[str, Any]:
         replay(DLinUCB(log.dim, _NOISE) if which == "dlinucb" else _Numpy(log.dim), log)
 
     play()  # compile
-    return {"seconds": min(_watched(play)[1] for _ in range(REPEATS)), "count": len(log)}
+    return {**_best(play), "count": len(log)}
 
 
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {
