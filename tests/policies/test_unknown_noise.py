@@ -24,10 +24,6 @@ from driftbandit import (
 from driftbandit.evaluation.detection import Detection, alarm_rounds
 
 
-def estimate_of(policy):
-    return policy._unknown.deviation
-
-
 def click_world(seed, **settings):
     """Click rates from nearly none to nearly all, and four shifts."""
     return synthetic(
@@ -54,7 +50,7 @@ def test_no_false_alarm_in_stationary_worlds(noise):
         policy = DLinUCB.preset("table1", 10, "auto")
         simulate(policy, synthetic("stationary", seed=seed, noise=noise, horizon=5000))
         assert policy.changes == ()
-        assert estimate_of(policy) == pytest.approx(noise, rel=0.15)
+        assert policy.noise_estimate == pytest.approx(noise, rel=0.15)
 
 
 def test_nothing_is_judged_before_the_estimate_has_support():
@@ -62,10 +58,10 @@ def test_nothing_is_judged_before_the_estimate_has_support():
     rng = np.random.default_rng(0)
     policy = DLinUCB(10, "auto")
     for t in range(51):
-        assert estimate_of(policy) == 0.0
+        assert policy.noise_estimate is None
         policy.learn(rng.standard_normal(10), 1000.0 * (-1.0) ** t + t)
     assert policy.members[0].updates == 51
-    assert estimate_of(policy) > 0.0
+    assert policy.noise_estimate > 0.0
 
 
 def test_a_louder_world_costs_two_alarms_at_most():
@@ -76,7 +72,7 @@ def test_a_louder_world_costs_two_alarms_at_most():
     policy = DLinUCB.preset("table1", rounds.dim, "auto")
     simulate(policy, louder)
     assert 1 <= len(alarm_rounds(policy.changes)) <= 3
-    assert estimate_of(policy) == pytest.approx(0.5, rel=0.15)
+    assert policy.noise_estimate == pytest.approx(0.5, rel=0.15)
 
 
 @pytest.mark.parametrize("model", ["ridge", "thompson"])
@@ -124,6 +120,7 @@ def test_a_copy_continues_bit_for_bit(preset, how):
 
 
 def test_a_told_policy_remembers_no_more_than_before():
+    assert DLinUCB(3, 0.1).noise_estimate is None
     assert {name.split(".")[0] for name in DLinUCB(3, 0.1).state()} == {
         "rounds",
         "log",
@@ -216,7 +213,7 @@ def test_per_scope_and_per_arm_take_it():
         user = np.tile(pool[0], (4, 1))
         arm = armed.choose(user, arms=[0, 1, 2, 3])
         armed.learn(user[arm], float(rng.random() < 0.2 * (arm + 1)), arm=arm)
-    quiet, loud = (estimate_of(scoped.policy_of(scope)) for scope in (0, 1))
+    quiet, loud = (scoped.policy_of(scope).noise_estimate for scope in (0, 1))
     assert quiet == pytest.approx(0.1, rel=0.2)
     assert loud == pytest.approx(0.3, rel=0.2)
     alone = DLinUCB(3, "auto", explore=0.3).restore(scoped.policy_of(0).state())

@@ -242,6 +242,11 @@ class DLinUCB(MemberPolicy):
         """Id of the member that chooses the next arm."""
         return int(self._ledger[self._leader, windows.ID])
 
+    @property
+    def noise_estimate(self) -> float | None:
+        """What ``noise='auto'`` takes the noise for; None before there is enough data, or where the noise was given."""
+        return (self._unknown.deviation or None) if isinstance(self._unknown, UnknownNoise) else None
+
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Show the reward of an arm with these features, shape (dim,), to every member; returns the changes."""
         x = as_example(features, self.dim)
