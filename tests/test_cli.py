@@ -170,6 +170,8 @@ def test_every_setting_of_compare_reaches_the_world(tmp_path):
     options = [str(part) for name, value in given.items() for part in (f"--{name}", value)]
     data = as_json("compare", "--policies", "random", *options, "--seeds", "1", "--out", tmp_path)
     assert given.items() <= data["world"].items()
+    args = ["--preset", "table1-clicks", "--clicks", "0.1", "0.9", "--horizon", "50", "--seeds", "1", "--out", tmp_path]
+    assert as_json("compare", "--policies", "random", *args)["world"]["clicks"] == [0.1, 0.9]
 
 
 def test_compare_shows_the_papers_numbers_in_the_papers_world(tmp_path):

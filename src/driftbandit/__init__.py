@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from driftbandit.policies.adts import AdTS
     from driftbandit.policies.bob import BOB
     from driftbandit.policies.brownian import BrownianRestless
+    from driftbandit.policies.clicks import ClickWarning
     from driftbandit.policies.club import CLUB
     from driftbandit.policies.cusum_ucb import CusumUCB
     from driftbandit.policies.d_ucb import DUCB
@@ -55,6 +56,7 @@ _HOMES = {
     "BOB": "policies.bob",
     "BrownianRestless": "policies.brownian",
     "CLUB": "policies.club",
+    "ClickWarning": "policies.clicks",
     "CusumUCB": "policies.cusum_ucb",
     "DAL": "policies.dal",
     "DLinUCB": "policies.dlinucb",
@@ -115,6 +117,7 @@ __all__ = [
     "AdTS",
     "BrownianRestless",
     "Change",
+    "ClickWarning",
     "CusumUCB",
     "DLinUCB",
     "DenBand",

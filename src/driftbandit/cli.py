@@ -57,6 +57,9 @@ def compare(
     shift: Annotated[float | None, typer.Option(help="Smallest size of a shift.")] = None,
     share: Annotated[float | None, typer.Option(help="Share of arms that a shift changes.")] = None,
     period: Annotated[int | None, typer.Option(help="Rounds between shifts.")] = None,
+    clicks: Annotated[
+        tuple[float, float] | None, typer.Option(help="Lowest and highest click rate, in a world of clicks.")
+    ] = None,
     horizon: Annotated[int | None, typer.Option(help="Number of rounds.")] = None,
     seed: Seed = 0,
     seeds: Seeds = 10,
@@ -83,8 +86,8 @@ def compare(
         from driftbandit.policies.registry import REGISTRY, USUAL
         from driftbandit.report import Artefact
 
-        given = {"dim": dim, "arms": arms, "pool": pool, "noise": noise, "shift": shift}
-        given |= {"share": share, "period": period, "horizon": horizon}
+        given: dict[str, object] = {"dim": dim, "arms": arms, "pool": pool, "noise": noise, "shift": shift}
+        given |= {"share": share, "period": period, "clicks": clicks, "horizon": horizon}
         settings = world(preset, **{name: value for name, value in given.items() if value is not None})
         given_names = [name.strip().lower() for name in policies.split(",") if name.strip()]
         groups = {"all": list(REGISTRY), "usual": list(USUAL)}

@@ -96,6 +96,7 @@ def test_the_best_arm_costs_nothing():
     ],
 )
 @pytest.mark.parametrize("settings", [{}, {"share": 0.5}, {"reward": "click"}])
+@pytest.mark.filterwarnings("ignore::driftbandit.ClickWarning")
 def test_simulate_equals_a_hand_written_loop(build, settings):
     rounds = synthetic(World(horizon=700, period=300, arms=100, dim=5, **settings), 3)
     policy = build(rounds)

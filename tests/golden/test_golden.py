@@ -26,7 +26,7 @@ def test_the_traces_are_worth_guarding():
     assert set(GOLDEN) == set(worlds.BUILDERS)
     assert len({trace["choices"] for trace in GOLDEN.values()}) >= len(GOLDEN) - 1
     detecting = [name for name in GOLDEN if name.startswith("dlinucb") or name.endswith(("-quick", "-pooled"))]
-    assert len(detecting) == 18
+    assert len(detecting) == 20
     assert all(GOLDEN[name]["changes"] for name in detecting)
 
 

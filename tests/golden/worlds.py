@@ -6,6 +6,7 @@ change choices, and say so in the changelog.
 
 import json
 import sys
+import warnings
 import zlib
 
 from driftbandit import (
@@ -25,11 +26,13 @@ from driftbandit import (
     synthetic,
 )
 from driftbandit.evaluation.simulate import simulate
+from driftbandit.policies.clicks import ClickWarning
 from driftbandit.policies.registry import REGISTRY, Brief
 
 BUILDERS = {name: entry.build for name, entry in REGISTRY.items()} | {
     "dlinucb-thompson": lambda brief: DLinUCB(brief.dim, brief.noise, model="thompson", seed=brief.seed),
     "dlinucb-logistic": lambda brief: DLinUCB(brief.dim, 0.25, model="logistic", window=20, explore=0.3),
+    "dlinucb-auto-clicks": lambda brief: DLinUCB(brief.dim, "auto", explore=0.3, delta=0.5, window_delta=0.9),
     # Settings quick enough to detect something in a short run.
     "adts-quick": lambda brief: AdTS(brief.dim, window=30, check_every=10, seed=brief.seed),
     "wmducb1-quick": lambda brief: WMDUCB1(window=20, check_every=2, delta=1.0, reward_range=(-1.0, 1.0)),
@@ -81,17 +84,20 @@ FEW_ARMS = (
     "glr-klucb-local-quick",
     "m-ucb-quick",
 )
+CLICKS = ("dlinucb-logistic", "dlinucb-auto-clicks")
 
 
 def trace_of(name, horizon=500, **world):
-    """Choices and changes of a policy; clicks for the logistic member, which needs rewards in [0, 1]."""
-    preset = "table1-clicks-v1" if name == "dlinucb-logistic" else "table1-v1"
+    """Choices and changes of a policy; clicks for those that are made for them."""
+    preset = "table1-clicks-v1" if name in CLICKS else "table1-v1"
     settings = {"period": 150, "noise": 0.05, "arms": 3 if name in FEW_ARMS else 1000}
     settings |= {"pool": min(settings["arms"], 10)}
     settings |= ({"clicks": (0.01, 0.99)} if "clicks" in preset else {}) | world
     rounds = synthetic(preset, seed=12345, horizon=horizon, **settings)
     brief = Brief(rounds.dim, rounds.noise, rounds.reward_range, rounds.shifts.tolist(), seed=zlib.crc32(name.encode()))
-    trace = simulate(BUILDERS[name](brief), rounds)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ClickWarning)
+        trace = simulate(BUILDERS[name](brief), rounds)
     changes = [f"{change.round} {change.kind} {change.member}" for change in trace.changes]
     return {"choices": " ".join(str(choice) for choice in trace.choices), "changes": changes}
 

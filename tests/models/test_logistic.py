@@ -80,7 +80,7 @@ def test_as_a_member_it_refuses_rewards_that_are_no_probabilities():
 
 def test_clicks_are_learned():
     rng = np.random.default_rng(2)
-    policy = DLinUCB(3, 0.5, model="logistic", explore=0.5)
+    policy = DLinUCB(3, "auto", model="logistic", explore=0.5)
     truth = np.array([2.0, -2.0, 1.0])
     good = 0
     for t in range(2000):

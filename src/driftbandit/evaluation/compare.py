@@ -9,6 +9,7 @@ import json
 import os
 import pickle
 import uuid
+import warnings
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
@@ -22,6 +23,7 @@ from driftbandit.environments.rounds import Environment, Rounds
 from driftbandit.evaluation.simulate import simulate
 from driftbandit.evaluation.trace import Trace
 from driftbandit.evaluation.workers import work_off
+from driftbandit.policies.clicks import ClickWarning
 from driftbandit.policies.registry import REGISTRY, Brief, Builder
 
 
@@ -237,4 +239,6 @@ def play(name: str, build: Builder | None, rounds: Rounds) -> Trace:
     policy = (build or REGISTRY[name].build)(brief)
     if not isinstance(policy, Policy):
         raise ValueError(f"policies: the builder of {name!r} made {policy!r}, which is no policy")
-    return simulate(policy, rounds, name=name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ClickWarning)  # meant for whoever chose the noise, and here the world did
+        return simulate(policy, rounds, name=name)

@@ -7,6 +7,7 @@ from driftbandit.models.base import RewardModel
 from driftbandit.models.logistic import LogisticModel
 from driftbandit.models.ridge import Radius, RidgeModel
 from driftbandit.models.thompson import ThompsonModel
+from driftbandit.models.tuned import TunedRidge, TunedThompson
 
 MODELS: dict[str, type[RewardModel]] = {
     "ridge": RidgeModel,
@@ -14,4 +15,21 @@ MODELS: dict[str, type[RewardModel]] = {
     "thompson": ThompsonModel,
 }
 
-__all__ = ["MODELS", "LogisticModel", "Radius", "RewardModel", "RidgeModel", "ThompsonModel"]
+TUNED: dict[str, type[RewardModel]] = {
+    "ridge": TunedRidge,
+    "logistic": LogisticModel,
+    "thompson": TunedThompson,
+}
+"""What takes the place of these where the noise is not known."""
+
+__all__ = [
+    "MODELS",
+    "TUNED",
+    "LogisticModel",
+    "Radius",
+    "RewardModel",
+    "RidgeModel",
+    "ThompsonModel",
+    "TunedRidge",
+    "TunedThompson",
+]

@@ -86,6 +86,17 @@ class RewardModel:
         """Absorb one reward, in place."""
         raise NotImplementedError(f"{type(self).__name__}.update")
 
+    def measure(self, row: Floats, x: Floats) -> tuple[float, float]:
+        """Predicted reward, and its variance in units of the noise's (0 where a model does not know it)."""
+        return self.predict(row, x)[0], 0.0
+
+    def tune(self, rows: Floats, noise: float, reach: float) -> None:
+        """Take note, in place, of new estimates of the noise (0 if not known yet) and of what |theta| may be."""
+
+    def correct(self, row: Floats, change: Floats, ridge: float) -> None:
+        """Start anew, in place, from predictions changed by x'change and with `ridge` for data; here from nothing."""
+        self.reset(row)
+
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
         """Index of the arm that row `member` would play, here the highest prediction + width; -1 if not finite."""
         scores = np.array([self.score(bank[member], x) for x in features], dtype=np.float64)

@@ -138,7 +138,8 @@ class RidgeModel(RewardModel):
     def judge(self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
         if not self._compiled:
             return super().judge(bank, ledger, rules, count, x, reward)
-        return _judge(self._test, bank, ledger, rules, count, x, reward)
+        return judge_ridge(self._test, bank, ledger, rules, count, x, reward)
 
 
-_judge = jit(fill_in(judge_round, "judge_round_ridge", predict=kernel.predict, update=kernel.update))
+judge_ridge = jit(fill_in(judge_round, "judge_round_ridge", predict=kernel.predict, update=kernel.update))
+"""`kernels.windows.judge_round` for ridge members, compiled."""

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from driftbandit.core import (
     Change,
     ChangeKind,
+    Floats,
     as_count,
     as_dim,
     as_example,
@@ -29,8 +30,12 @@ from driftbandit.core import (
     not_finite,
 )
 from driftbandit.kernels import windows
-from driftbandit.models import MODELS, Radius, RewardModel, RidgeModel
+from driftbandit.kernels.ridge import usable
+from driftbandit.models import MODELS, TUNED, Radius, RewardModel, RidgeModel, TunedRidge
 from driftbandit.policies.base import MemberPolicy
+from driftbandit.policies.clicks import ClickWarning, ClickWatch, Once
+from driftbandit.policies.unknown_noise import UnknownNoise
+from driftbandit.state import Stateful
 
 Rule = Literal["paper", "released"]
 
@@ -79,8 +84,9 @@ class DLinUCB(MemberPolicy):
     ----------
     dim : int
         Number of features.
-    noise : float
-        Standard deviation of a reward around its mean.
+    noise : float or 'auto'
+        Standard deviation of a reward around its mean; 'auto' estimates it, and |theta| too, and judges 0/1 rewards
+        by many at a time.
     ridge : float
         Regularisation of a member (the paper's lambda).
     explore : float, optional
@@ -133,13 +139,13 @@ class DLinUCB(MemberPolicy):
     """Settings of the named presets, over the defaults: the paper as printed (with epsilon positive), the setting that
     reproduces its Table 1, and the authors' released code."""
 
-    _parts = (*MemberPolicy._parts, "_ledger", "_count", "_spawned")
+    _parts = (*MemberPolicy._parts, "_ledger", "_count", "_spawned", "_unknown")
     _growing = frozenset({"_bank", "_ledger"})
 
     def __init__(
         self,
         dim: int,
-        noise: float,
+        noise: float | Literal["auto"],
         *,
         ridge: float = 0.1,
         explore: float | None = None,
@@ -154,7 +160,7 @@ class DLinUCB(MemberPolicy):
         seed: int = 0,
     ) -> None:
         dim = as_dim(dim)
-        self.noise = as_number("noise", noise, 0.0)
+        self.noise: float | Literal["auto"] = "auto" if noise == "auto" else _as_noise(noise)
         self.ridge = as_number("ridge", ridge, 0.0, open_low=True)
         self.explore = None if explore is None else as_number("explore", explore, 0.0)
         self.delta = _as_probability("delta", delta)
@@ -169,9 +175,18 @@ class DLinUCB(MemberPolicy):
         # Two-sided bound on Gaussian noise: sqrt(2) * sigma * erfinv(1 - delta).
         spread = NormalDist().inv_cdf(1.0 - self.delta / 2.0)
         released = float(counting == "released")
+        if self.noise == "auto":
+            epsilon = math.inf  # until there is an estimate
+            alarm = math.log(1.0 / (self.delta * self.window_delta))
+            self._unknown: Stateful = UnknownNoise(
+                dim, window=self.window, quantile=spread, squared=radius == "released", alarm=alarm
+            )
+        else:
+            epsilon = spread * (self.noise**2 if radius == "released" else self.noise)
+            self._unknown = Stateful()  # nothing to remember
         self._rules = np.array(
             [
-                spread * (self.noise**2 if radius == "released" else self.noise),
+                epsilon,
                 self.delta,
                 self.spawn_delta,
                 math.log(1.0 / self.window_delta) / 2.0,
@@ -183,29 +198,35 @@ class DLinUCB(MemberPolicy):
         )
         self._ledger = np.zeros((1, windows.RING + self.window), dtype=np.int64)
         self._count = self._spawned = 0
-        self._warned = False
+        self.warned = Once()
+        """What this policy has warned of, together with all its copies."""
+        self._clicks = None if self.noise == "auto" else ClickWatch(epsilon, self.delta)
+        self._plain = False  # nothing to look after but the members
         self._add_member()
 
     def _build_model(self, dim: int, model: str | Callable[..., RewardModel], radius: Rule) -> RewardModel:
-        settings: dict[str, Any] = {
-            "noise": self.noise,
-            "ridge": self.ridge,
-            "explore": self.explore,
-            "delta": self.delta,
-        }
+        settings: dict[str, Any] = {"ridge": self.ridge, "explore": self.explore, "delta": self.delta}
+        named = TUNED if self.noise == "auto" else MODELS
         if isinstance(model, str):
-            if model not in MODELS:
-                raise ValueError(f"model: expected one of {', '.join(MODELS)}, got {model!r}")
-            model = MODELS[model]
+            if model not in named:
+                raise ValueError(f"model: expected one of {', '.join(named)}, got {model!r}")
+            model = named[model]
         if not callable(model):
             raise ValueError(f"model: expected a name or something that builds a model, got {model!r}")
+        rule = Radius.released if radius == "released" else Radius.paper
+        known = 1.0 if self.noise == "auto" else self.noise
+        if self.noise != "auto":
+            settings["noise"] = known
         if isinstance(model, type) and issubclass(model, RidgeModel):
-            rule = Radius.released if radius == "released" else Radius.paper
-            settings["radius"] = rule(dim, noise=self.noise, ridge=self.ridge, delta=self.delta)
+            settings["radius"] = rule(dim, noise=known, ridge=self.ridge, delta=self.delta)
+            if issubclass(model, TunedRidge):
+                settings["squared"] = radius == "paper"
+            elif self.noise == "auto":
+                raise ValueError(f"model: {model.__name__} cannot follow noise='auto'; derive it from TunedRidge")
         return model(dim, **settings)
 
     @classmethod
-    def preset(cls, name: str, dim: int, noise: float, **overrides: Any) -> Self:
+    def preset(cls, name: str, dim: int, noise: float | Literal["auto"], **overrides: Any) -> Self:
         """Build the policy with the settings of `PRESETS`, any of them overridden by keyword."""
         if name not in cls.PRESETS:
             raise ValueError(f"preset: expected one of {', '.join(cls.PRESETS)}, got {name!r}")
@@ -221,11 +242,20 @@ class DLinUCB(MemberPolicy):
         """Id of the member that chooses the next arm."""
         return int(self._ledger[self._leader, windows.ID])
 
+    @property
+    def noise_estimate(self) -> float | None:
+        """What ``noise='auto'`` takes the noise for; None before there is enough data, or where the noise was given."""
+        return (self._unknown.deviation or None) if isinstance(self._unknown, UnknownNoise) else None
+
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Show the reward of an arm with these features, shape (dim,), to every member; returns the changes."""
         x = as_example(features, self.dim)
         if type(reward) is not float or not self._low <= reward <= self._high:
             reward = as_reward(reward, self._low, self._high)
+        if not self._plain:
+            if isinstance(self._unknown, UnknownNoise):
+                return self._learn_unknown(self._unknown, x, reward)
+            self._look_for_clicks(reward)
         leader = self._model.judge(self._bank, self._ledger, self._rules, self._count, x, reward)
         if leader >= 0:
             self.rounds += 1
@@ -235,6 +265,50 @@ class DLinUCB(MemberPolicy):
             raise not_finite(x)
         self.rounds += 1
         return self._review()
+
+    def _learn_unknown(self, unknown: UnknownNoise, x: Floats, reward: float) -> tuple[Change, ...]:
+        """Learn a reward whose noise is not known, and from it about the noise."""
+        row, updates = self.leading_row, int(self._ledger[self._leader, windows.UPDATES])
+        mean, leverage = self._model.measure(row, x)
+        if not math.isfinite(mean) or not math.isfinite(leverage) or not usable(x[np.newaxis], self.ridge):
+            raise not_finite(x)
+        residual = reward - mean
+        changes: tuple[Change, ...] = ()
+        if unknown.lumpy:
+            self._model.update(row, x, reward)
+            windows.record(self._ledger[0], 0)
+            self._ledger[0, windows.UPDATES] += 1
+            self.rounds += 1
+            evidence = unknown.suspicion(x, reward, residual, leverage, updates)
+            if evidence >= unknown.alarm:
+                changes = self._replace(unknown, evidence)
+        else:
+            self._rules[0] = unknown.epsilon
+            leader = self._model.judge(self._bank, self._ledger, self._rules, self._count, x, reward)
+            if leader == windows.NOT_FINITE:
+                raise not_finite(x)
+            self.rounds += 1
+            if leader >= 0:
+                self._leader = leader
+            else:
+                changes = self._review()
+                if any(change.kind == "spawned" and change.evidence["age"] < self.window for change in changes):
+                    unknown.doubt()
+        unknown.observe(x, reward, residual, leverage, updates)
+        self._model.tune(self._bank[: self._count], *unknown.deviation_and_reach())
+        return changes
+
+    def _replace(self, unknown: UnknownNoise, evidence: float) -> tuple[Change, ...]:
+        """Let a new member, with what the shadow learned, take the place of the only one."""
+        before = {"miss_rate": evidence, "bound": unknown.alarm}
+        before |= {"age": float(self._ledger[0, windows.AGE]), "updates": float(self._ledger[0, windows.UPDATES])}
+        changes = (
+            Change(self.rounds, "spawned", self._spawned, before),
+            Change(self.rounds, "retired", self.leader, before),
+        )
+        unknown.correct(self._model, self._bank[0])
+        self._enter(0)
+        return self._report(*changes)
 
     def _review(self) -> tuple[Change, ...]:
         """Retire lost members and spawn a new one where none is fine (lines 16 to 26)."""
@@ -261,8 +335,7 @@ class DLinUCB(MemberPolicy):
         return tuple(changes)
 
     def _warn_of_scale(self) -> None:
-        if not self._warned:
-            self._warned = True
+        if self.warned.first("scale"):
             warnings.warn(
                 "a member was retired without having accepted a single reward: rewards fall outside a fresh member's "
                 "interval; scale them down (a ridge member takes |theta| <= 1 for granted) or raise noise",
@@ -275,10 +348,24 @@ class DLinUCB(MemberPolicy):
             self._bank = np.concatenate([self._bank, np.zeros_like(self._bank)])
             self._ledger = np.concatenate([self._ledger, np.zeros_like(self._ledger)])
         self._model.reset(self._bank[self._count])
-        self._ledger[self._count] = 0
-        self._ledger[self._count, : windows.AGE] = self._spawned, self.rounds
+        self._enter(self._count)
         self._count += 1
+
+    def _enter(self, m: int) -> None:
+        """Open the ledger of a member just born."""
+        self._ledger[m] = 0
+        self._ledger[m, : windows.AGE] = self._spawned, self.rounds
         self._spawned += 1
+
+    def _look_for_clicks(self, reward: float) -> None:
+        """Warn, once, where the noise that was given is no use on rewards of 0 and one other value."""
+        watch = self._clicks
+        if watch is None or not watch.still_clicks(reward):
+            self._plain = True
+        elif (problem := watch.verdict()) is not None:
+            self._plain = True
+            if self.warned.first("clicks"):
+                warnings.warn(problem, ClickWarning, stacklevel=3)
 
     def _describe(self, entry: np.ndarray[Any, np.dtype[np.int64]]) -> Member:
         rate, width = windows.miss_rate(entry, self._rules)
@@ -319,3 +406,10 @@ def _as_probability(name: str, value: float) -> float:
     if number == 1.0:
         raise ValueError(f"{name}: expected a number in (0, 1), got {value!r}")
     return number
+
+
+def _as_noise(value: float) -> float:
+    try:
+        return as_number("noise", value, 0.0)
+    except ValueError as error:
+        raise ValueError(f"{error} (or 'auto')") from error

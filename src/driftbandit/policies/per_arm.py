@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from driftbandit.core import Change, Floats, as_arm, as_arms, as_count, as_pool, not_finite
 from driftbandit.kernels import ridge as kernel
-from driftbandit.models import ThompsonModel
+from driftbandit.models import ThompsonModel, TunedThompson
 from driftbandit.policies.base import MemberPolicy
 from driftbandit.policies.per_scope import PerScope
 
@@ -48,7 +48,7 @@ class PerArm:
 
     def __init__(self, policy: MemberPolicy, *, max_arms: int = 100_000) -> None:
         model = policy.model if isinstance(policy, MemberPolicy) else None
-        if model is None or isinstance(model, ThompsonModel):
+        if model is None or isinstance(model, ThompsonModel | TunedThompson):
             raise ValueError(f"policy: expected a LinUCB or a DLinUCB with optimistic members, got {policy!r}")
         self.dim = policy.dim
         self.max_arms = as_count("max_arms", max_arms)

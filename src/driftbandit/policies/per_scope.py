@@ -19,6 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from driftbandit.core import Change, Ints, Policy, as_count
 from driftbandit.models import RewardModel
+from driftbandit.policies.clicks import Once
+from driftbandit.policies.dlinucb import DLinUCB
 from driftbandit.state import new_generator
 
 Scope = int | str
@@ -76,6 +78,7 @@ class PerScope:
         self.max_scopes = as_count("max_scopes", max_scopes)
         self.rounds = 0
         """Rewards learned, of scopes since forgotten too."""
+        self._warned = Once()
         self._policies: dict[Scope, SavedPolicy] = {}  # in order of use, the latest last
 
     @property
@@ -132,6 +135,8 @@ class PerScope:
         policy = self.build(scope)
         if not isinstance(policy, SavedPolicy):
             raise ValueError(f"build: expected a policy with state and restore, got {policy!r}")
+        if isinstance(policy, DLinUCB):
+            policy.warned = self._warned  # as copies of one policy would
         return policy
 
     def _use(self, scope: Scope, policy: SavedPolicy) -> None:

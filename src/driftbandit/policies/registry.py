@@ -93,6 +93,10 @@ def _dlinucb_released(brief: Brief) -> Policy:
     return DLinUCB.preset("released", brief.dim, brief.noise, seed=brief.seed)
 
 
+def _dlinucb_auto(brief: Brief) -> Policy:
+    return DLinUCB.preset("table1", brief.dim, "auto", seed=brief.seed)
+
+
 def _denband(brief: Brief) -> Policy:
     return DenBand(brief.dim, brief.noise)
 
@@ -249,6 +253,12 @@ REGISTRY: dict[str, Entry] = {
         "the radius and epsilon of the authors' released code",
         "noise",
         _dlinucb_released,
+    ),
+    "dlinucb-auto": Entry(
+        "dLinUCB (auto)",
+        "the settings of dlinucb, with the noise estimated; works on clicks",
+        "nothing",
+        _dlinucb_auto,
     ),
     "denband": Entry(
         "DenBand",

@@ -1,0 +1,98 @@
+"""A shadow of a model: does a regression on its residuals see anything but noise?
+
+One click says next to nothing about a shift, many do. The shadow is a ridge regression of a model's residuals on the
+features, started afresh for every stretch of rounds. As long as the model is right, 0 predicts its residuals best; once
+it is out of date, the shadow predicts them better. The log-likelihood ratio of the two adds up over the stretch, and
+while nothing changes it exceeds ln(1 / alpha) with a probability of about alpha at most (Ville's inequality; the same
+argument gives the confidence sets of Abbasi-Yadkori, Pal and Szepesvari, NIPS 2011).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from driftbandit.core import Floats
+from driftbandit.kernels import ridge
+from driftbandit.kernels.compile import jit
+from driftbandit.state import Stateful
+
+_PRIOR = 15.0
+"""Ridge in units of the features' mean square: it looks for shifts of about a quarter of the noise."""
+
+_LEAST = 10.0
+"""Rounds with each of the two outcomes before sums of clicks are taken for Gaussian."""
+
+_RIDGE, _EVIDENCE, _LEFT, _FIRSTS, _OTHERS = range(5)
+
+
+class Shadow(Stateful):
+    """Regression of a model's residuals on a stretch of clicks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> shadow = Shadow(dim=1)
+    >>> shadow.start(length=1000, mean_square=1.0)
+    >>> for rate in (0.2, 0.5):  # the model believes in 0.2
+    ...     for click in rng.random(200) < rate:
+    ...         shadow.follow(np.ones(1), click - 0.2, variance=0.16, first=not click)
+    ...     print(shadow.evidence > 6.9)
+    False
+    True
+    """
+
+    _parts = ("_row", "_numbers")
+
+    def __init__(self, dim: int) -> None:
+        self._row = np.zeros(ridge.row_size(dim))
+        self._dim = dim
+        self._numbers = np.zeros(5)
+
+    @property
+    def running(self) -> bool:
+        """Whether there is a stretch to go on with."""
+        return bool(self._numbers[_LEFT] > 0.0)
+
+    @property
+    def evidence(self) -> float:
+        """Log-likelihood ratio of the shadow against 0; 0 while one of the outcomes is too rare to tell."""
+        rarer = min(self._numbers[_FIRSTS], self._numbers[_OTHERS])
+        return float(self._numbers[_EVIDENCE]) if rarer >= _LEAST else 0.0
+
+    @property
+    def change(self) -> Floats:
+        """What would have to be added to the model's theta."""
+        change: Floats = self._row[1 : 1 + self._dim]
+        return change
+
+    @property
+    def ridge(self) -> float:
+        """Regularisation of the regression."""
+        return float(self._numbers[_RIDGE])
+
+    def start(self, length: int, mean_square: float) -> None:
+        """Forget everything and follow the next `length` rounds."""
+        self._numbers[:] = _PRIOR * mean_square, 0.0, length, 0.0, 0.0
+        ridge.reset(self._numbers, self._row, self._dim)
+
+    def stop(self) -> None:
+        """Follow nothing until the next start."""
+        self._numbers[_LEFT] = 0.0
+
+    def follow(self, x: Floats, residual: float, variance: float, first: bool) -> None:
+        """Learn a residual of a model's prediction for features `x`; `first` tells one of the two outcomes."""
+        _follow(self._numbers, self._row, x, residual, variance)
+        self._numbers[_FIRSTS if first else _OTHERS] += 1.0
+        self._numbers[_LEFT] -= 1.0
+
+
+@jit
+def _follow(numbers: Floats, row: Floats, x: Floats, residual: float, variance: float) -> None:
+    _, mean, square = ridge.project(numbers, row, x)
+    gap = residual - mean
+    gain = (residual * residual - gap * gap / (1.0 + square)) / variance - math.log1p(square)
+    numbers[_EVIDENCE] += 0.5 * gain
+    ridge.update(numbers, row, x, residual)

@@ -1,0 +1,101 @@
+"""Ridge regression whose confidence radius follows an estimate of the noise.
+
+The published radii take the noise for known and |theta| <= 1 for granted. Here both are estimates that move, so a row
+carries its own radii behind the regression's numbers, and `tune` writes them anew. They are the published ones for
+rewards measured in units of the largest |theta|: rewards twice as large have widths twice as large.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.random import Generator
+
+from driftbandit.core import Floats, Ints
+from driftbandit.kernels import ridge as kernel
+from driftbandit.models.ridge import Radius, RidgeModel, judge_ridge
+
+
+class TunedRidge(RidgeModel):
+    """Ridge regression that is told the noise again and again; `radius` is one of the published ones at noise 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> model = TunedRidge(2, ridge=0.1)
+    >>> row = np.empty(model.size)
+    >>> model.reset(row)
+    >>> model.update(row, np.array([1.0, 0.0]), 0.5)
+    True
+    >>> for noise in (0.1, 0.5):
+    ...     model.tune(row, noise, reach=1.0)
+    ...     print(round(model.predict(row, np.array([1.0, 0.0]))[1], 3))
+    0.337
+    1.188
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        ridge: float = 0.1,
+        explore: float | None = None,
+        delta: float = 0.01,
+        radius: Radius | None = None,
+        squared: bool = True,
+    ) -> None:
+        unit = radius or Radius.paper(dim, noise=1.0, ridge=ridge, delta=delta)
+        super().__init__(dim, ridge=ridge, explore=explore, delta=delta, radius=unit)
+        self._squared = squared
+        self._unit = tuple(self._test.tolist())
+        self._fixed = None if explore is None else tuple(self._act.tolist())
+        self._tail = slice(self.size, None)
+        self._testing = slice(self.size, self.size + len(self._test))
+        self._acting = slice(self._testing.stop, self._testing.stop + len(self._act))
+        self._own = slice(0, self.size)
+        self.size = self._acting.stop + 1
+
+    def reset(self, row: Floats) -> None:
+        kernel.reset(self._test, row, self.dim)
+        self.tune(row, 0.0, 1.0)
+
+    def tune(self, rows: Floats, noise: float, reach: float) -> None:
+        ridge, scale, growth, constant, offset = self._unit
+        scale *= noise * noise / reach if self._squared else noise
+        offset *= reach
+        test = ridge, scale, growth, constant, offset
+        # Before anything is known of the noise, sampling is as wide as what |theta| may be.
+        act, spread = (test, noise or offset) if self._fixed is None else (self._fixed, self._fixed[-1])
+        rows[..., self._tail] = *test, *act, spread
+
+    def predict(self, row: Floats, x: Floats) -> tuple[float, float]:
+        return kernel.predict(row[self._testing], row, x)
+
+    def measure(self, row: Floats, x: Floats) -> tuple[float, float]:
+        _, mean, square = kernel.project(self._test, row, x)
+        return mean, square
+
+    def correct(self, row: Floats, change: Floats, ridge: float) -> None:
+        theta = row[1 : 1 + self.dim] + change
+        kernel.reset(np.array([ridge]), row[self._own], self.dim)
+        row[1 : 1 + self.dim] = theta
+
+    def score(self, row: Floats, x: Floats) -> float:
+        return sum(kernel.predict(row[self._acting], row, x))
+
+    def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
+        row = bank[member]
+        return kernel.optimistic_arm(row[self._acting], row[self._own].reshape(1, -1), 0, features)
+
+    def judge(self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
+        return judge_ridge(bank[0, self._testing], bank, ledger, rules, count, x, reward)
+
+
+class TunedThompson(TunedRidge):
+    """The same, exploring by sampling: `explore` scales the posterior's standard deviation (default: the noise)."""
+
+    def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
+        if not kernel.usable(features, self.ridge):  # before anything is drawn
+            return -1
+        return kernel.sampled_theta_arm(
+            bank, member, features, generator.standard_normal(self.dim), float(bank[member, -1])
+        )
