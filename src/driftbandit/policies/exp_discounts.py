@@ -160,10 +160,7 @@ def _round(
 ) -> int:
     """Losses, fixed-share weights, updates; the heaviest model, or -1, with nothing touched, where not usable."""
     low, high, rate, share = rules[0], rules[1], rules[2], rules[3]
-    size = 0.0
-    for i in range(len(x)):
-        size += x[i] * x[i]
-    if not size <= kernel.LARGEST_SQUARE * settings[0]:
+    if not kernel.usable(x.reshape(1, len(x)), settings[0]):
         return -1
     count = len(weights)
     losses = np.empty(count)
@@ -183,5 +180,10 @@ def _round(
         weights[m] = (1.0 - share) * weights[m] / total + share / count
         if weights[m] > weights[leader]:
             leader = m
-        discounted.update(settings, bank[m], x, reward, discounts[m])
+        discounted.absorb(settings, bank[m], x, reward, discounts[m])
+    for m in range(count):  # only who chooses next needs widths
+        if m == leader:
+            discounted.solve(settings, bank[m], len(x))
+        else:
+            discounted.estimate(settings, bank[m], len(x))
     return leader
