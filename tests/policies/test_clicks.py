@@ -257,7 +257,7 @@ def test_a_range_scales_rewards_and_clips_those_outside_with_one_warning(build):
     scaled.learn(np.ones(2), -2.0)  # and not warned again
     with pytest.raises(ValueError, match="features"):
         scaled.learn(np.full(2, np.nan), 7.0)
-    assert scaled.state()["scale.clipped"] == 2
+    assert scaled.clipped == 2
     np.testing.assert_array_equal(plain.state()["bank"], scaled.state()["bank"])
 
 

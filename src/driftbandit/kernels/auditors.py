@@ -1,8 +1,9 @@
 """Auditors of DenBand: how wrong a member is about an arm, from its residuals over the latest rewards.
 
-A member is a ridge row ``[n, theta, A^-1]`` (see `kernels.ridge`), its auditor another over the window, ``[n, beta,
-G^-1]``, and its moment the window's sum of reward * x. A ledger row holds ``[id, spawned_at, age, updates, led_at]``.
-Rules hold ``[epsilon, allowance]``: what noise explains of one reward, and how wrong a member may be beyond its widths.
+A member is a ridge row ``[n, theta, A^-1]`` (see `kernels.ridge`), and its auditor another one over a window, with G in
+the place of A; its bias, beta, is what the member's residuals there regress to. A ledger row holds ``[id, spawned_at,
+age, updates, led_at]``. Rules hold ``[epsilon, allowance]``: what noise explains of one reward, and how wrong a member
+may be beyond its widths.
 """
 
 from __future__ import annotations
@@ -13,30 +14,41 @@ import numpy as np
 
 from driftbandit.core import TIE, Floats, Ints
 from driftbandit.kernels import ridge as kernel
+from driftbandit.kernels import windowed
 from driftbandit.kernels.compile import jit
 
 ID, SPAWNED_AT, AGE, UPDATES, LED_AT = range(5)
 COLUMNS = 5
 
-_STEEP = 1e-6  # a rank-one step that takes a reward out of G^-1 and divides by less costs too many digits
-
 
 @jit
 def verdict(
-    test: Floats, audit: Floats, rules: Floats, row: Floats, auditor: Floats, x: Floats
+    test: Floats, audit: Floats, rules: Floats, row: Floats, auditor: Floats, bias: Floats, x: Floats
 ) -> tuple[float, float, float]:
     """How wrong a member seems to be about an arm, the width of that, and how wrong it may seem."""
-    bias, doubt = kernel.predict(audit, auditor, x)
+    wrong = 0.0
+    for i in range(len(x)):
+        wrong += bias[i] * x[i]
+    _, doubt = kernel.predict(audit, auditor, x)
     _, width = kernel.predict(test, row, x)
-    return abs(bias), doubt, doubt + width + rules[1]
+    return abs(wrong), doubt, doubt + width + rules[1]
 
 
 @jit
-def trusted(test: Floats, audit: Floats, rules: Floats, bank: Floats, auditors: Floats, count: int, x: Floats) -> int:
+def trusted(
+    test: Floats,
+    audit: Floats,
+    rules: Floats,
+    bank: Floats,
+    auditors: Floats,
+    biases: Floats,
+    count: int,
+    x: Floats,
+) -> int:
     """The member right about an arm that may be least wrong, the oldest on a tie; -1 if none is right."""
     best, lowest = -1, math.inf
     for m in range(count):
-        badness, doubt, bound = verdict(test, audit, rules, bank[m], auditors[m], x)
+        badness, doubt, bound = verdict(test, audit, rules, bank[m], auditors[m], biases[m], x)
         if badness <= bound and badness - doubt < lowest - TIE:
             best, lowest = m, badness - doubt
     return best
@@ -50,6 +62,7 @@ def best_arm(
     rules: Floats,
     bank: Floats,
     auditors: Floats,
+    biases: Floats,
     count: int,
     features: Floats,
 ) -> int:
@@ -59,7 +72,7 @@ def best_arm(
     scores = np.empty(len(features))
     for k in range(len(features)):
         x = features[k]
-        m = trusted(test, audit, rules, bank, auditors, count, x)
+        m = trusted(test, audit, rules, bank, auditors, biases, count, x)
         if m >= 0:
             mean, width = kernel.predict(act, bank[m], x)
             scores[k] = mean + width
@@ -78,7 +91,7 @@ def show(
     rules: Floats,
     bank: Floats,
     auditors: Floats,
-    moments: Floats,
+    biases: Floats,
     ledger: Ints,
     recent: Floats,
     count: int,
@@ -94,66 +107,34 @@ def show(
     recent[slot, :d] = x
     recent[slot, d] = reward
     for m in range(count):
-        badness, _, bound = verdict(test, audit, rules, bank[m], auditors[m], x)
+        badness, _, bound = verdict(test, audit, rules, bank[m], auditors[m], biases[m], x)
         mean, width = kernel.predict(test, bank[m], x)
         if badness <= bound and ledger[m, AGE] < max_age and abs(mean - reward) <= width + rules[0]:
             kernel.update(test, bank[m], x, reward)
             ledger[m, UPDATES] += 1
-        # Now and then from scratch, so that rounding does not pile up.
-        apace = slot < window - 1
-        if apace and ledger[m, AGE] >= window:
-            apace = _leave(test, auditors[m], moments[m], oldest)
         ledger[m, AGE] += 1
-        if apace:
-            _enter(test, auditors[m], moments[m], recent[slot])
-        else:
+        kernel.update(test, auditors[m], x, reward)
+        # The window moves on by two rank-one steps; now and then from scratch, so that rounding does not pile up.
+        sound = slot < window - 1
+        if sound and ledger[m, AGE] > window:
+            sound = windowed.remove(test, auditors[m], oldest[:d], oldest[d])
+        if not sound:
             kernel.reset(test, auditors[m], d)
-            moments[m] = 0.0
             for back in range(min(ledger[m, AGE], window)):
-                _enter(test, auditors[m], moments[m], recent[(slot - back) % window])
-        _regress(test, auditors[m], moments[m], bank[m])
+                past = recent[(slot - back) % window]
+                kernel.update(test, auditors[m], past[:d], past[d])
+        _compare(test, auditors[m], bank[m], biases[m])
 
 
 @jit
-def _enter(test: Floats, auditor: Floats, moment: Floats, example: Floats) -> None:
-    """Add a reward to an auditor's window."""
-    d = len(moment)
-    z, _, square = kernel.project(test, auditor, example[:d])
-    for i in range(d):
-        moment[i] += example[d] * example[i]
-        z[i] /= math.sqrt(1.0 + square)
-    kernel.subtract_outer(auditor, z)
-    auditor[0] += 1.0
-
-
-@jit
-def _leave(test: Floats, auditor: Floats, moment: Floats, example: Floats) -> bool:
-    """Take a reward out of an auditor's window; False, and nothing done, where that would ruin G^-1."""
-    d = len(moment)
-    z, _, square = kernel.project(test, auditor, example[:d])
-    if not 1.0 - square > _STEEP:
-        return False
-    at = 1 + d
-    for i in range(d):
-        moment[i] -= example[d] * example[i]
-        for j in range(i + 1):
-            auditor[at + j] += z[i] * z[j] / (1.0 - square)
-        at += i + 1
-    auditor[0] -= 1.0
-    return True
-
-
-@jit
-def _regress(test: Floats, auditor: Floats, moment: Floats, row: Floats) -> None:
+def _compare(test: Floats, auditor: Floats, row: Floats, bias: Floats) -> None:
     """Regress the window's residuals under the member's theta as it is now on the features.
 
-    With G = ridge * I + sum x x' that is beta = G^-1 sum x (r - x'theta) = G^-1 (sum r x + ridge * theta) - theta, for
-    which the window need not be read again.
+    With G = ridge * I + sum x x' and b = sum r x that is beta = G^-1 (b - sum x x'theta), and G^-1 b is the window's
+    own estimate: beta = G^-1 b - theta + ridge * G^-1 theta, for which the window need not be read again.
     """
-    d = len(moment)
-    target = np.empty(d)
+    d = len(bias)
+    theta = row[1 : 1 + d]
+    kernel.multiply(auditor, theta, bias)
     for i in range(d):
-        target[i] = moment[i] + test[0] * row[1 + i]
-    z, _, _ = kernel.project(test, auditor, target)
-    for i in range(d):
-        auditor[1 + i] = z[i] - row[1 + i]
+        bias[i] = auditor[1 + i] - theta[i] + test[0] * bias[i]

@@ -37,7 +37,7 @@ def update(settings: Floats, row: Floats, x: Floats, reward: float, window: int)
     full = row[0] > window
     kept_digits = True
     if full:
-        kept_digits = _remove(settings, row, entry[:d], entry[d])
+        kept_digits = remove(settings, row, entry[:d], entry[d])
     entry[:d] = x
     entry[d] = reward
     slot = (slot + 1) % window
@@ -48,7 +48,7 @@ def update(settings: Floats, row: Floats, x: Floats, reward: float, window: int)
 
 
 @jit
-def _remove(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
+def remove(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
     """Take one reward out of theta and A^-1; False where they must be made anew."""
     d = len(x)
     z, mean, square = kernel.project(settings, row, x)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import ClassVar, Literal
 
 import numpy as np
 
-from driftbandit.core import LARGEST, Floats, Ints, as_count, as_number, as_reward
+from driftbandit.core import Floats, Ints, as_count
 from driftbandit.kernels import arms as kernel
 from driftbandit.policies.base import PolicyBase
+from driftbandit.policies.reward_scale import RewardScale
 from driftbandit.state import Stateful, new_generator
 
 _FIRST_CAPACITY = 64
@@ -213,30 +213,20 @@ def _power_of_two(least: int) -> int:
 class ArmPolicy(PolicyBase):
     """A context-free policy: takes arm ids, rewards in a known range, ignores features."""
 
-    _parts: ClassVar[tuple[str, ...]] = (*PolicyBase._parts, "clipped", "_generator")
+    _parts: ClassVar[tuple[str, ...]] = (*PolicyBase._parts, "_scale", "_generator")
 
     def __init__(self, reward_range: tuple[float, float], seed: int) -> None:
         super().__init__()
-        if not isinstance(reward_range, tuple | list) or len(reward_range) != 2:
-            raise ValueError(f"reward_range: expected the lowest and the highest reward, got {reward_range!r}")
-        low, high = reward_range
-        self._low = as_number("reward_range", low, -LARGEST, LARGEST)
-        self._high = as_number("reward_range", high, self._low, LARGEST, open_low=True)
+        self._scale = RewardScale(reward_range)
         self._generator = new_generator(seed)
-        self.clipped = 0
+
+    @property
+    def clipped(self) -> int:
         """Rewards seen outside the range."""
+        return self._scale.clipped
 
     def _scaled(self, reward: float) -> float:
         """The reward on the scale [0, 1]; outside the range it is clipped, counted, and warned about once."""
-        scaled = (as_reward(reward) - self._low) / (self._high - self._low)
-        if 0.0 <= scaled <= 1.0:
-            return scaled
-        if not self.clipped:
-            warnings.warn(
-                f"reward {reward} is outside reward_range ({self._low:g}, {self._high:g}) and was clipped; "
-                "pass the range of your rewards",
-                RuntimeWarning,
-                stacklevel=3,
-            )
-        self.clipped += 1
-        return min(max(scaled, 0.0), 1.0)
+        scaled = self._scale.scaled(reward)
+        self._scale.note(reward, stacklevel=4)
+        return scaled

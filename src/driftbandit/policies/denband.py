@@ -111,8 +111,8 @@ class DenBand(PolicyBase):
 
     dim: int
     evidence = ("badness", "bound", "age", "updates")
-    _parts = (*PolicyBase._parts, "_bank", "_auditors", "_moments", "_ledger", "_recent", "_count", "_spawned")
-    _growing = frozenset({"_bank", "_auditors", "_moments", "_ledger"})
+    _parts = (*PolicyBase._parts, "_bank", "_auditors", "_biases", "_ledger", "_recent", "_count", "_spawned")
+    _growing = frozenset({"_bank", "_auditors", "_biases", "_ledger"})
 
     def __init__(
         self,
@@ -147,8 +147,8 @@ class DenBand(PolicyBase):
         self._rules = np.array([epsilon, self.slack * epsilon])
         size = kernel.row_size(self.dim)
         self._bank = np.zeros((1, size))  # of members: [n, theta, A^-1]
-        self._auditors = np.zeros((1, size))  # the same over the window: [n, beta, G^-1]
-        self._moments = np.zeros((1, self.dim))  # sum of reward * x over the window
+        self._auditors = np.zeros((1, size))  # the same over the window, with G for A
+        self._biases = np.zeros((1, self.dim))  # beta: what residuals regress to
         self._ledger = np.zeros((1, auditors.COLUMNS), dtype=np.int64)
         self._recent = np.zeros((self.window, self.dim + 1))  # features and reward, in a ring
         self._count = self._spawned = 0
@@ -169,7 +169,7 @@ class DenBand(PolicyBase):
         """Index of the arm to play among this round's candidates, shape (K, dim) (steps 1 and 2)."""
         pool = as_pool(features, self.dim)
         best = auditors.best_arm(
-            self._act, self._test, self._audit, self._rules, self._bank, self._auditors, self._count, pool
+            self._act, self._test, self._audit, self._rules, self._bank, self._auditors, self._biases, self._count, pool
         )
         if best < 0:
             raise not_finite(pool)
@@ -192,7 +192,7 @@ class DenBand(PolicyBase):
             self._rules,
             self._bank,
             self._auditors,
-            self._moments,
+            self._biases,
             self._ledger,
             self._recent,
             self._count,
@@ -206,12 +206,14 @@ class DenBand(PolicyBase):
     def _find_trusted(self, x: Floats) -> int:
         if not kernel.usable(x[np.newaxis], self.ridge):
             raise not_finite(x)
-        return auditors.trusted(self._test, self._audit, self._rules, self._bank, self._auditors, self._count, x)
+        return auditors.trusted(
+            self._test, self._audit, self._rules, self._bank, self._auditors, self._biases, self._count, x
+        )
 
     def _spawn(self, x: Floats) -> tuple[Change, ...]:
         """Add a member, since none is right about `x`."""
         verdicts = [
-            auditors.verdict(self._test, self._audit, self._rules, self._bank[m], self._auditors[m], x)
+            auditors.verdict(self._test, self._audit, self._rules, self._bank[m], self._auditors[m], self._biases[m], x)
             for m in range(self._count)
         ]
         # A spawn is what the best of the old members made necessary, so its numbers are the evidence.
@@ -220,7 +222,7 @@ class DenBand(PolicyBase):
         if self._count == self.max_members:
             idle = int(np.argmin(self._ledger[: self._count, auditors.LED_AT]))
             changes.append(self._change("retired", idle, verdicts[idle]))
-            for array in (self._bank, self._auditors, self._moments, self._ledger):
+            for array in (self._bank, self._auditors, self._biases, self._ledger):
                 array[idle : self._count - 1] = array[idle + 1 : self._count]
             self._count -= 1
         self._add_member()
@@ -242,14 +244,14 @@ class DenBand(PolicyBase):
                 setattr(self, name, np.concatenate([array, np.zeros_like(array)]))
         kernel.reset(self._test, self._bank[new], self.dim)
         kernel.reset(self._test, self._auditors[new], self.dim)
-        self._moments[new] = 0.0
+        self._biases[new] = 0.0
         self._ledger[new] = self._spawned, self.rounds, 0, 0, 0
         self._count += 1
         self._spawned += 1
 
     def _after_restore(self) -> None:
-        rows = {len(self._bank), len(self._auditors), len(self._moments), len(self._ledger)}
+        rows = {len(self._bank), len(self._auditors), len(self._biases), len(self._ledger)}
         if len(rows) > 1 or not 1 <= self._count <= min(*rows, self.max_members):
-            raise ValueError("state: count, bank, auditors, moments and ledger contradict each other")
+            raise ValueError("state: count, bank, auditors, biases and ledger contradict each other")
         if (self._ledger[:, auditors.AGE] < 0).any():
             raise ValueError("state: ledger: ages must not be negative")

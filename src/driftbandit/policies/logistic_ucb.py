@@ -61,6 +61,11 @@ class LogisticUCB(ModelPolicy):
         super().__init__(dim, LogisticModel(as_dim(dim), ridge=ridge, explore=explore))
         self._scale = RewardScale(reward_range)
 
+    @property
+    def clipped(self) -> int:
+        """Rewards seen outside the range."""
+        return self._scale.clipped
+
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn whether an arm with these features, shape (dim,), was clicked; fractions count too."""
         changes = super().learn(features, self._scale.scaled(reward))

@@ -1,4 +1,4 @@
-"""Rewards of a known range on the scale [0, 1], for policies that take click probabilities."""
+"""Rewards of a known range on the scale [0, 1]."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class RewardScale(Stateful):
             return as_reward(reward, 0.0, 1.0)
         return min(max((as_reward(reward) - self.low) / (self.high - self.low), 0.0), 1.0)
 
-    def note(self, reward: float) -> None:
-        """Count a reward outside the range, once it has been learned."""
+    def note(self, reward: float, stacklevel: int = 3) -> None:
+        """Count a reward outside the range, once it has been learned; the warning points at the caller's caller."""
         if self.strict or self.low <= float(reward) <= self.high:
             return
         if not self.clipped:
@@ -51,6 +51,6 @@ class RewardScale(Stateful):
                 f"reward {reward} is outside reward_range ({self.low:g}, {self.high:g}) and was clipped; "
                 "pass the range of your rewards",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=stacklevel,
             )
         self.clipped += 1

@@ -125,6 +125,11 @@ class UCBGLM(PolicyBase):
         self._generator = new_generator(seed)
 
     @property
+    def clipped(self) -> int:
+        """Rewards seen outside the range."""
+        return self._scale.clipped
+
+    @property
     def theta(self) -> Floats:
         """The latest fit."""
         return self._bank[0, 1 : 1 + self.dim].copy()
@@ -205,10 +210,7 @@ def _widen(settings: Floats, row: Floats, x: Floats) -> bool:
     z, odds, square = kernel.project(settings, row, x)
     if not finite(odds) or not finite(square):
         return False
-    for i in range(len(x)):
-        z[i] /= math.sqrt(1.0 + square)
-    kernel.subtract_outer(row, z)
-    row[0] += 1.0
+    kernel.absorb(row, z, 0.0, 1.0 + square)  # without an error, theta stays
     return True
 
 
