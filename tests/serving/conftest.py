@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import http.client
+import json
 import os
 import signal
 import socket
@@ -8,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,36 +19,57 @@ pytest.importorskip("apsw", reason="needs driftbandit[serve]")
 pytest.importorskip("uvicorn", reason="needs driftbandit[serve]")
 
 
-class Server:
-    """A real `driftbandit serve` process."""
+class Forks:
+    """The process of forks.py, from which service processes are forked."""
 
-    def __init__(self, store: str, log: Path, *options: str) -> None:
+    def __init__(self) -> None:
+        script = Path(__file__).with_name("forks.py")
+        self.process = subprocess.Popen(
+            [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def ask(self, **order: Any) -> int:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self.process.stdin.write(json.dumps(order) + "\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def close(self) -> None:
+        self.process.communicate()
+
+
+class Server:
+    """A real service process.
+
+    It is started by the command `driftbandit serve` the first time. Later starts are forks, without what takes most of
+    the time of a start: imports.
+    """
+
+    def __init__(self, forks: Forks, store: str, log: Path, **options: Any) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = probe.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self.command = [
-            sys.executable,
-            "-c",
-            "from driftbandit.cli import app; app()",
-            "serve",
-            "--port",
-            str(self.port),
-            "--store",
-            store,
-        ]
-        self.command += options
-        self.log = log
-        self.process: subprocess.Popen[bytes] | None = None
+        self.pid = 0
+        self.options = options
+        self._forks = forks
+        self._store = store
+        self._log = log
+        self._first: subprocess.Popen[bytes] | None = None
+        self._running = False
 
     def start(self) -> None:
-        with open(self.log, "ab") as log:
-            self.process = subprocess.Popen(self.command, stdout=log, stderr=log)
+        if self._first is None:
+            with open(self._log, "ab") as log:
+                self._first = subprocess.Popen(self._command(), stdout=log, stderr=log)
+            self.pid = self._first.pid
+        else:
+            self.pid = self._forks.ask(store=self._store, port=self.port, log=str(self._log), options=self.options)
+        self._running = True
         deadline = time.monotonic() + 60
-        import http.client
-
         while time.monotonic() < deadline:
-            assert self.process.poll() is None, self.log.read_text()
+            assert not self._ended(), self._log.read_text()
             try:
                 connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
                 connection.request("GET", "/readyz")
@@ -56,25 +80,46 @@ class Server:
             if status == 200:
                 return
             time.sleep(0.02)
-        raise AssertionError("the service did not start: " + self.log.read_text())
+        raise AssertionError("the service did not start: " + self._log.read_text())
 
-    def kill(self) -> None:
-        assert self.process is not None
-        os.kill(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+    def _command(self) -> list[str]:
+        command = [sys.executable, "-c", "from driftbandit.cli import app; app()", "serve", "--insecure-local"]
+        command += ["--port", str(self.port), "--store", self._store]
+        for name, value in self.options.items():
+            command += [f"--{name.replace('_', '-')}", str(value)]
+        return command
+
+    def _ended(self) -> bool:
+        if self._first is not None and self._first.pid == self.pid:
+            return self._first.poll() is not None
+        return bool(self._forks.ask(ended=self.pid))
+
+    def kill(self, how: signal.Signals = signal.SIGKILL) -> None:
+        os.kill(self.pid, how)
+        deadline = time.monotonic() + 60
+        while not self._ended():
+            assert time.monotonic() < deadline, "it does not end"
+            time.sleep(0.002)
+        self._running = False
 
     def stop(self) -> None:
-        if self.process is not None and self.process.poll() is None:
-            self.process.terminate()
-            self.process.wait(30)
+        if self._running:
+            self.kill(signal.SIGTERM)
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    forks = Forks()
+    yield forks
+    forks.close()
 
 
 @pytest.fixture
-def make_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
+def make_server(tmp_path: Path, forks: Forks) -> Iterator[Callable[..., Server]]:
     servers: list[Server] = []
 
-    def make(store: str, *options: str) -> Server:
-        server = Server(store, tmp_path / f"server{len(servers)}.log", *options)
+    def make(store: str, **options: Any) -> Server:
+        server = Server(forks, store, tmp_path / f"server{len(servers)}.log", **options)
         servers.append(server)
         return server
 

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from driftbandit.client import Client
+from driftbandit.serving.stores.postgresql import SHARDS
 
 from .conftest import Server
 from .postgres import server as postgresql_server
@@ -31,36 +32,47 @@ def test_shards_move_when_a_process_is_killed_or_sleeps(postgresql: str, make_se
     with psycopg.connect(postgresql, autocommit=True) as admin:
         admin.execute("CREATE DATABASE two")
     address = postgresql.replace("/postgres?", "/two?")
-    servers = [make_server(address, "--insecure-local", "--snapshot-every", "60") for _ in range(2)]
+    servers = [make_server(address, snapshot_every=60) for _ in range(2)]
     for server in servers:
-        server.command += ["--advertise", server.url]
+        server.options["advertise"] = server.url
         server.start()
     client = Client(servers[0].url, "x", timeout=10)
     client.put_loop({"dim": 3, "policy": "dlinucb", "scoped": True, "window": 0.2})
     client.put_arms(ARMS)
     client.close()
-    time.sleep(2.5)  # shards are shared out
+    wait_for(address, 2, "shards are shared out")
     load = Load([server.url for server in servers], threads=4)
     try:
-        time.sleep(1.0)
-        before = len(load.rewarded)
+        load.wait(20)
         servers[0].kill()  # its connection is gone: its shards move at once
-        time.sleep(2.5)
-        after = len(load.rewarded)
-        assert after > before
+        wait_for(address, 1, "the other has them all")
+        load.wait(20)
         servers[0].start()
-        time.sleep(3.0)
-        assert servers[1].process is not None
-        os.kill(servers[1].process.pid, signal.SIGSTOP)  # its connection lives on: they move when the lease ends
-        time.sleep(8.0)
-        os.kill(servers[1].process.pid, signal.SIGCONT)
-        time.sleep(3.0)
+        wait_for(address, 2, "both serve again")
+        load.wait(20)
+        os.kill(servers[1].pid, signal.SIGSTOP)  # its connection lives on: they move when the lease ends
+        wait_for(address, 1, "the sleeper's lease has ended")
+        os.kill(servers[1].pid, signal.SIGCONT)  # and now it believes to be their writer still
+        load.wait(20)
+        wait_for(address, 2, "both serve again")
+        load.wait(20)
     finally:
         load.stop()
-    with psycopg.connect(address) as db:
-        holders = db.execute("SELECT count(DISTINCT holder), min(token) FROM shards").fetchone()
-    assert holders is not None
-    assert holders[0] == 2, "both serve again"
     for server in servers:
         server.kill()
     check(address, load)
+
+
+def wait_for(address: str, processes: int, what: str) -> None:
+    """Wait until so many processes hold all shards between them."""
+    deadline = time.monotonic() + 60
+    with psycopg.connect(address, autocommit=True) as db:
+        while True:
+            found = db.execute(
+                "SELECT count(DISTINCT holder), count(*), count(holder) FROM shards WHERE expires > now()"
+            )
+            holders, shards, held = found.fetchone() or (0, 0, 0)
+            if holders == processes and shards == held == SHARDS:
+                return
+            assert time.monotonic() < deadline, what
+            time.sleep(0.1)

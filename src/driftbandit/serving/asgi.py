@@ -32,6 +32,7 @@ ASGI = Callable[[Message, Receive, Send], Awaitable[None]]
 
 JSON = b"application/json"
 _EMPTY: dict[str, str] = {}
+_RETRY = {"retry-after": "1"}
 
 
 class Request:
@@ -187,14 +188,14 @@ class App:
             answer = _error(error.status, error.detail, error.headers)
         except Refused as error:
             address = getattr(error, "address", None)
-            headers = {"location": address + scope["path"]} if address else _EMPTY
+            headers = {"location": address + scope["path"]} if address else _RETRY if error.status == 503 else _EMPTY
             answer = _error(307 if address else error.status, str(error), headers)
         except (msgspec.DecodeError, RecursionError) as error:
             answer = _error(422, str(error)[:1000] or type(error).__name__)
         except (Unavailable, StoreError) as error:
-            answer = _error(503, f"not durable: {error}", {"retry-after": "1"})
+            answer = _error(503, f"not durable: {error}", _RETRY)
         except TooBusy:
-            answer = _error(429, "too many requests are waiting", {"retry-after": "1"})
+            answer = _error(429, "too many requests are waiting", _RETRY)
         except _Gone:
             return label, 499
         except Exception:

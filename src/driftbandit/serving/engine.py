@@ -98,10 +98,11 @@ class Elsewhere(Refused):
 class _Entry:
     """A loop with its shards here."""
 
-    __slots__ = ("parts", "row")
+    __slots__ = ("config", "parts", "row")
 
-    def __init__(self, row: LoopRow) -> None:
+    def __init__(self, row: LoopRow, config: LoopConfig) -> None:
         self.row = row
+        self.config = config
         self.parts: dict[int, Loop] = {}
 
 
@@ -118,6 +119,8 @@ class Engine:
         Events of a loop between snapshots, at least.
     scopes_in_memory : int
         How many scopes of a loop are kept in memory.
+    ready : callable, optional
+        Whether settings may come into force. Those for which it says no are left alone until the next `refresh`.
     """
 
     def __init__(
@@ -127,11 +130,13 @@ class Engine:
         *,
         snapshot_every: int = 100_000,
         scopes_in_memory: int = 1_000_000,
+        ready: Callable[[LoopConfig], bool] = lambda config: True,
     ) -> None:
         self.store = store
         self._clock = clock
         self._snapshot_every = snapshot_every
         self._scopes_in_memory = scopes_in_memory
+        self._ready = ready
         self.held: dict[int, int] = {}
         self._loops: dict[str, _Entry] = {}
         self._start()
@@ -158,10 +163,18 @@ class Engine:
         lost = [shard for shard, token in self.held.items() if held.get(shard) != token]
         self.held = held
         for row in self.store.loops():
-            entry = self._loops.setdefault(row.name, _Entry(row))
+            entry = self._loops.get(row.name)
+            if entry is not None:
+                for shard in lost:
+                    entry.parts.pop(shard, None)
+            if entry is None or entry.row.version != row.version:
+                config = settings(row)
+                if not self._ready(config):
+                    continue
+                if entry is None:
+                    entry = self._loops[row.name] = _Entry(row, config)
+                entry.config = config
             entry.row = row
-            for shard in lost:
-                entry.parts.pop(shard, None)
             for shard in held:
                 if shard not in entry.parts:
                     entry.parts[shard] = self._load(row, shard)
@@ -224,7 +237,7 @@ class Engine:
         entry = self._loops.get(name)
         encoded = msgspec.json.encode(config)
         if entry is not None and expected is None:
-            if self._settings(entry.row) == config:
+            if entry.config == config:
                 return False, self.configuration(name)
             raise Refused(409, f"loop {name!r} exists with other settings; give its version, {entry.row.version}")
         try:
@@ -237,7 +250,7 @@ class Engine:
     def put_arms(self, name: str, arms: CatalogueRequest) -> Configuration:
         """Replace the catalogue."""
         entry = self._entry(name)
-        config = self._settings(entry.row)
+        config = entry.config
         ids, features = split_arms(arms.arms)
         if (features is None) != (config.dim is None) or (features is not None and features.shape[1] != config.dim):
             got = None if features is None else features.shape[1]
@@ -366,10 +379,12 @@ class Engine:
         shards = self.store.shards
         shard = 0
         if shards > 1:
-            scoped = self._settings(entry.row).scoped
+            scoped = entry.config.scoped
             shard = shard_of(entry.row.name, scope if scoped and scope is not None else EVERYONE, shards)
         part = entry.parts.get(shard)
         if part is None:
+            if shard in self.held:
+                raise Refused(503, f"loop {entry.row.name!r} is getting ready")
             raise Elsewhere(shard, self.store.holder(shard))
         return part
 
@@ -379,7 +394,7 @@ class Engine:
             if decision_id in part.open or decision_id in part.closed or decision_id in part.known:
                 return part
         if len(self.held) < self.store.shards:
-            if not self._settings(entry.row).scoped or scope is not None:
+            if not entry.config.scoped or scope is not None:
                 self._part(entry, scope)
             else:
                 prefix = decision_id.partition("-")[0]
@@ -440,16 +455,10 @@ class Engine:
 
     # Looking ---------------------------------------------------------------------------------------------------------
 
-    @staticmethod
-    def _settings(row: LoopRow) -> LoopConfig:
-        event = log.decode(row.config)
-        assert isinstance(event, Configured)
-        return msgspec.json.decode(event.config, type=LoopConfig)
-
     def configuration(self, name: str) -> Configuration:
         """A loop's settings."""
-        row = self._entry(name).row
-        return Configuration(name, row.version, row.arms_version, self._settings(row))
+        entry = self._entry(name)
+        return Configuration(name, entry.row.version, entry.row.arms_version, entry.config)
 
     def names(self) -> list[str]:
         """Names of all loops."""
@@ -474,6 +483,13 @@ class Engine:
             loop = self._load(entry.row, shard, whole_log=True) if whole_log else part
             found.update(state_bytes(loop, self.store, entry.row.number, stored=not whole_log))
         return found.hexdigest()
+
+
+def settings(row: LoopRow) -> LoopConfig:
+    """The settings of a loop that a store knows."""
+    event = log.decode(row.config)
+    assert isinstance(event, Configured)
+    return msgspec.json.decode(event.config, type=LoopConfig)
 
 
 def state_bytes(loop: Loop, store: Store | None, number: int, *, stored: bool) -> bytes:

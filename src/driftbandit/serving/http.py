@@ -132,6 +132,8 @@ class Service:
         Makes an engine from that store.
     open_reader : callable
         Opens the store for reading.
+    rehearse : callable
+        Called with new settings, in a thread, before the engine gets them: whatever takes long the first time.
     secure : bool
         Whether keys are asked for.
     """
@@ -142,11 +144,13 @@ class Service:
         make_engine: Callable[[Store], Engine],
         open_reader: Callable[[], Store],
         *,
+        rehearse: Callable[[LoopConfig], None] = lambda config: None,
         secure: bool = True,
     ) -> None:
         self._open_store = open_store
         self._make_engine = make_engine
         self._open_reader = open_reader
+        self._rehearse = rehearse
         self._secure = secure
         self.runner: Runner
         self.keyring: Keyring | None = None
@@ -205,6 +209,10 @@ class Service:
         given = _loop.decode(request.body)
         fields = {name: getattr(given, name) for name in LoopConfig.__struct_fields__}
         config, version, name = LoopConfig(**fields), given.version, request.loop
+        try:
+            await asyncio.to_thread(self._rehearse, config)
+        except ValueError as error:
+            raise HTTPError(422, str(error)) from error
         created, answer = await self.call(lambda engine: engine.configure(name, config, version))
         return Response(201 if created else 200, _encode(answer))
 

@@ -183,6 +183,8 @@ class Loop:
         self._draws: list[list[float]] = []
         self._block = -1
         self._pools: dict[tuple[str, ...], tuple[Floats, Ints | None]] = {}
+        self.bounds = (-math.inf, math.inf)
+        """Lowest and highest reward that is taken."""
         self.models: Models | None = None
         self.shadow: Models | None = None
 
@@ -243,7 +245,7 @@ class Loop:
         Refused
             404 if there is no such decision here, 409 if it has another reward, 422 if the value is out of range.
         """
-        low, high = self._bounds
+        low, high = self.bounds
         if not low <= value <= high:
             raise Refused(422, f"value: expected a number in [{low:g}, {high:g}], got {value:g}")
         record: Open | ClosedRow | None = self.open.get(decision_id)
@@ -314,7 +316,7 @@ class Loop:
         config = self.config
         plan = Plan(config.policy, config.settings)
         policy = builder(config, plan)()
-        self._bounds = bounds(config, policy)
+        self.bounds = bounds(config, policy)
         self._random = is_random(policy)
         self._uniform = is_uniform(policy)
         self._contextual = getattr(policy, "dim", None) is not None

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from driftbandit.serving.asgi import ASGI, App
-from driftbandit.serving.engine import Engine
+from driftbandit.serving.engine import Engine, settings
 from driftbandit.serving.http import Service, make_app
+from driftbandit.serving.rehearsal import Rehearsals
 from driftbandit.serving.stores.base import Store
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
@@ -45,10 +46,24 @@ def build_app(
     clock: Callable[[], int] = milliseconds,
 ) -> App:
     """The application for a store's address."""
+    rehearsals = Rehearsals()
+
+    def make_engine(opened: Store) -> Engine:
+        for row in opened.loops():
+            rehearsals.run(settings(row))
+        return Engine(
+            opened,
+            clock,
+            snapshot_every=snapshot_every,
+            scopes_in_memory=scopes_in_memory,
+            ready=rehearsals.ready,
+        )
+
     service = Service(
         lambda: open_store(store, advertise=advertise),
-        lambda opened: Engine(opened, clock, snapshot_every=snapshot_every, scopes_in_memory=scopes_in_memory),
+        make_engine,
         lambda: open_store(store, writer=False),
+        rehearse=rehearsals.run,
         secure=secure,
     )
     return make_app(service, fallback=fallback, rate=rate)
