@@ -24,7 +24,7 @@ from driftbandit.paper import rho
 from driftbandit.paper.table1 import COLUMNS, OTHERS, PAPER
 from driftbandit.policies.registry import REGISTRY, USUAL
 
-COMMANDS = ["compare", "arena", "paper", "data", "advise", "policies", "bench", "serve", "replay"]
+COMMANDS = ["compare", "arena", "paper", "data", "advise", "policies", "bench", "serve", "demo", "replay"]
 SMALL = ["--seeds", "2", "--horizon", "300", "--period", "100", "--arms", "50", "--dim", "4", "--processes", "1"]
 SCRIPT = str(Path(sys.executable).with_name("driftbandit"))
 SIGNATURE = b"\x89PNG\r\n\x1a\n"

@@ -1,4 +1,4 @@
-"""The command line: compare, arena, paper, data, advise, policies, bench, serve, keys, replay."""
+"""The command line: compare, arena, paper, data, advise, policies, bench, serve, demo, keys, replay."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import typer
 
 from driftbandit.cli_arena import arena
 from driftbandit.cli_data import data
-from driftbandit.cli_serve import keys, replay, serve
+from driftbandit.cli_serve import demo, keys, replay, serve
 from driftbandit.cli_shared import AsJson
 from driftbandit.cli_shared import deliver as _deliver
 from driftbandit.cli_shared import friendly_errors as _friendly_errors
@@ -327,5 +327,6 @@ def bench(
 
 
 app.command()(serve)
+app.command()(demo)
 app.add_typer(keys, name="keys")
 app.command()(replay)

@@ -1,4 +1,4 @@
-"""The commands of the decision service: `driftbandit serve`, `keys` and `replay`."""
+"""The commands of the decision service: `driftbandit serve`, `demo`, `keys` and `replay`."""
 
 from __future__ import annotations
 
@@ -58,6 +58,25 @@ def serve(
         )
         typer.echo(f"serving {store} on http://{host}:{port}", err=True)
         run(application, host, port)
+
+
+def demo(
+    port: Annotated[int, typer.Option(help="Port to listen on; another one if it is taken.", min=1, max=65535)] = 8080,
+    period: Annotated[float, typer.Option(help="Seconds between shifts of taste.", min=1)] = 60.0,
+    rate: Annotated[float, typer.Option(help="Decisions a second of each loop.", min=0.1, max=1000)] = 20.0,
+    seed: Annotated[int, typer.Option(help="Seed of the audience.", min=0)] = 0,
+) -> None:
+    r"""Watch changes being detected: the service and its page, with a simulated audience whose taste shifts.
+
+    Keeps nothing: the store is temporary. Ctrl-C ends it. Needs pip install 'driftbandit\[serve]'.
+
+    Example: driftbandit demo --period 30
+    """
+    with friendly_errors():
+        _need_serve()
+        from driftbandit.serving.demo import run_demo
+
+        run_demo(port, period=period, rate=rate, seed=seed, say=typer.echo)
 
 
 keys = typer.Typer(help="Create, list and revoke access keys of the service.", no_args_is_help=True)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qs, unquote_to_bytes
 
@@ -31,6 +31,9 @@ Send = Callable[[Message], Awaitable[None]]
 ASGI = Callable[[Message, Receive, Send], Awaitable[None]]
 
 JSON = b"application/json"
+COOKIE = "driftbandit_key"
+"""Where a browser keeps the key of whoever signed in to the page."""
+
 _EMPTY: dict[str, str] = {}
 _RETRY = {"retry-after": "1"}
 
@@ -38,7 +41,7 @@ _RETRY = {"retry-after": "1"}
 class Request:
     """What a handler gets: names from the path, query, headers and the whole body."""
 
-    __slots__ = ("body", "headers", "id", "loop", "query_string", "receive")
+    __slots__ = ("body", "headers", "id", "loop", "query_string", "receive", "secure")
 
     def __init__(
         self, loop: str, ident: str, query_string: bytes, headers: list[tuple[bytes, bytes]], receive: Receive
@@ -48,6 +51,8 @@ class Request:
         self.query_string = query_string
         self.headers = headers
         self.receive = receive
+        self.secure = False
+        """Whether it came over TLS."""
         self.body = b""
 
     @property
@@ -59,6 +64,14 @@ class Request:
     def header(self, name: bytes) -> bytes | None:
         """A header by its lower-case name."""
         return _header(self.headers, name)
+
+    def cookie(self, name: str) -> str | None:
+        """A cookie by its name."""
+        for part in (self.header(b"cookie") or b"").decode("latin-1").split(";"):
+            key, _, value = part.strip().partition("=")
+            if key == name:
+                return value
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +118,9 @@ class Route:
         Parameters of the query, as OpenAPI schemas.
     limit : int
         Largest body, in bytes.
+    refusal : callable, optional
+        Shows an error (request, status, detail) to a person. Such a route takes its key from a cookie too, so it must
+        change nothing: a browser sends cookies along with requests that others made up.
     """
 
     method: str
@@ -117,10 +133,11 @@ class Route:
     errors: tuple[int, ...] = ()
     query: dict[str, dict[str, Any]] | None = None
     limit: int = 1 << 20
+    refusal: Callable[[Request, int, str], Response] | None = None
 
 
 class App:
-    """Dispatches requests to routes; what no route knows goes to `fallback`, where the page lives.
+    """Dispatches requests to routes.
 
     Parameters
     ----------
@@ -130,10 +147,10 @@ class App:
         Who may do what; None lets everybody do everything.
     lifespan : callable
         Asynchronous context manager around the application's life.
-    fallback : ASGI application, optional
-        Answers paths that are not in the table.
     rate : float, optional
         Requests a second that one key may make, over a burst of as many.
+    stop : callable, optional
+        Ends answers that have no end; a server calls it before it waits for the others.
     """
 
     def __init__(
@@ -141,13 +158,13 @@ class App:
         routes: list[Route],
         keyring: Callable[[], Keyring | None],
         lifespan: Callable[[], Any],
-        fallback: ASGI | None = None,
         rate: float | None = None,
+        stop: Callable[[], None] = lambda: None,
     ) -> None:
+        self.stop = stop
         self.routes = routes
         self._keyring = keyring
         self._lifespan = lifespan
-        self.fallback = fallback
         self._rate = rate
         self._allowance: dict[str, tuple[float, float]] = {}
         self._table: dict[str, dict[str, Route]] = {}
@@ -172,15 +189,13 @@ class App:
     async def _answer(self, scope: Message, receive: Receive, send: Send) -> tuple[str, int]:
         label = "other"
         head = scope["method"] == "HEAD"
+        route: Route | None = None
         try:
             request, route = self._find(scope, receive)
             if route is None:
-                if self.fallback is not None:
-                    await self.fallback(scope, receive, send)
-                    return label, 0
                 raise HTTPError(404, "there is nothing here")
             label = route.path
-            self._admit(route, request.headers)
+            self._admit(route, request)
             if route.body is not None:
                 request.body = await _read(receive, request.headers, route.limit)
             answer = await route.handler(request)
@@ -204,6 +219,9 @@ class App:
         if isinstance(answer, Stream):
             await _send_stream(answer, receive, send, head)
             return label, 200
+        if route is not None and route.refusal is not None and answer.media_type == problems.MEDIA_TYPE:
+            shown = route.refusal(request, answer.status, problems.detail_of(answer.body))
+            answer = replace(shown, headers=(*shown.headers, *answer.headers))
         body = answer.body
         fields = [(b"content-type", answer.media_type), (b"content-length", b"%d" % len(body)), *answer.headers]
         await send({"type": "http.response.start", "status": answer.status, "headers": fields})
@@ -225,6 +243,7 @@ class App:
         if len(names) > 5:
             ident, names[5] = names[5], "*"
         request = Request(loop, ident, scope["query_string"], scope["headers"], receive)
+        request.secure = scope.get("scheme") == "https"
         methods = self._table.get("/".join(names))
         if methods is None:
             return request, None
@@ -234,22 +253,24 @@ class App:
             raise HTTPError(405, f"{method} is not for this path", {"allow": ", ".join(sorted(methods))})
         return request, route
 
-    def _admit(self, route: Route, headers: list[tuple[bytes, bytes]]) -> None:
+    def _admit(self, route: Route, request: Request) -> None:
         keyring = self._keyring()
         if route.role is None or keyring is None:
             return
-        given = _header(headers, b"authorization")
+        given = request.header(b"authorization")
+        if given is None and route.refusal is not None and (key := request.cookie(COOKIE)) is not None:
+            given = b"Bearer " + key.encode()
         found = None if given is None else keyring.find(given)
         if found is None:
             why = (
                 "a key is needed: Authorization: Bearer dbk_..." if given is None else "no such key, or it was revoked"
             )
             raise HTTPError(401, why, {"www-authenticate": 'Bearer realm="driftbandit"'})
-        key, role = found
+        ident, role = found
         if role not in (route.role, "admin"):
             raise HTTPError(403, f"this needs a key of role {route.role!r} or 'admin', the given one is {role!r}")
         if self._rate is not None:
-            self._spend(key, self._rate)
+            self._spend(ident, self._rate)
 
     def _spend(self, key: str, rate: float) -> None:
         """A token bucket for each key."""

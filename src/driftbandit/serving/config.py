@@ -14,6 +14,7 @@ from driftbandit.models.ridge import RidgeModel
 from driftbandit.models.thompson import ThompsonModel
 from driftbandit.policies.base import MemberPolicy
 from driftbandit.policies.dlinucb import DLinUCB
+from driftbandit.policies.driftucb import DriftUCB
 from driftbandit.policies.per_scope import SavedPolicy
 from driftbandit.policies.random_choice import RandomChoice
 from driftbandit.policies.registry import REGISTRY, Brief
@@ -32,7 +33,7 @@ SERVED = tuple(name for name in REGISTRY if name not in _NOT_SERVED)
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A policy by name, with its settings as keywords."""
 
-    policy: str = "dlinucb"
+    policy: str = "driftucb"
     settings: dict[str, Setting] = {}
 
 
@@ -45,6 +46,8 @@ class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         Name in the registry, and keywords for its constructor.
     dim : int, optional
         Number of features an arm has; None for context-free policies.
+    feature_names : list of str, optional
+        What the page calls them.
     scoped : bool
         One model a scope instead of one for everyone.
     window : float
@@ -65,7 +68,7 @@ class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         A policy that sees all decisions and rewards and decides nothing.
     """
 
-    policy: str = "dlinucb"
+    policy: str = "driftucb"
     settings: dict[str, Setting] = {}
     dim: Annotated[int, Meta(ge=1, le=_LARGEST_DIM)] | None = None
     scoped: bool = False
@@ -79,6 +82,7 @@ class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     ) = None
     seed: Annotated[int, Meta(ge=0, lt=1 << 62)] = 0
     shadow: Plan | None = None
+    feature_names: list[Name] | None = None
 
     @property
     def model_key(self) -> tuple[Any, ...]:
@@ -101,6 +105,8 @@ def check(config: LoopConfig) -> None:
     """
     if config.reward_range is not None and not config.reward_range[0] < config.reward_range[1]:
         raise ValueError("reward_range: expected the lower end first")
+    if config.feature_names is not None and len(config.feature_names) != (config.dim or 0):
+        raise ValueError(f"feature_names: expected {config.dim or 0} names, got {len(config.feature_names)}")
     policy = builder(config, Plan(config.policy, config.settings))()
     low, high = bounds(config, policy)
     if config.default_reward is not None and not low <= config.default_reward <= high:
@@ -161,7 +167,14 @@ def bounds(config: LoopConfig, policy: SavedPolicy) -> tuple[float, float]:
 
 def is_random(policy: SavedPolicy) -> bool:
     """Whether the same state and pool may give different choices."""
-    return not isinstance(policy, MemberPolicy) or isinstance(policy.model, ThompsonModel)
+    if isinstance(policy, MemberPolicy):
+        return isinstance(policy.model, ThompsonModel)
+    return not isinstance(policy, DriftUCB)
+
+
+def is_moved(policy: SavedPolicy) -> bool:
+    """Whether being asked changes a policy's state: its generator, or what it remembers of pools."""
+    return is_random(policy) or isinstance(policy, DriftUCB)
 
 
 def is_uniform(policy: SavedPolicy) -> bool:
@@ -170,7 +183,9 @@ def is_uniform(policy: SavedPolicy) -> bool:
 
 
 def weights_of(policy: SavedPolicy) -> bytes | None:
-    """The leading member's weights as float64, where a model has them: one for each feature."""
+    """Weights of the model in charge as float64, where a policy has them: one for each feature."""
+    if isinstance(policy, DriftUCB):
+        return policy.theta.tobytes()
     if not isinstance(policy, MemberPolicy) or not isinstance(policy.model, RidgeModel):
         return None
     return policy.leading_row[1 : 1 + policy.dim].tobytes()  # a ridge row is [n, theta, A^-1]

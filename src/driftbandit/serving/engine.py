@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import zlib
 from collections.abc import Callable, Iterable
@@ -20,8 +21,9 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
+from driftbandit.policies.driftucb import DriftUCB
 from driftbandit.serving import events as log
-from driftbandit.serving.config import LoopConfig, Name, check
+from driftbandit.serving.config import LoopConfig, Name, check, weights_of
 from driftbandit.serving.events import Catalogued, Configured, Decided, Late
 from driftbandit.serving.loop import EVERYONE, MAIN, MAX_ARMS, SHADOW, Loop, Refused
 from driftbandit.serving.stores.base import (
@@ -575,10 +577,22 @@ def describe(loop: Loop, scope: str) -> dict[str, Any] | None:
         for member in getattr(policy, "members", ())
         if hasattr(member, "__dataclass_fields__")
     ]
+    weights = weights_of(policy)
     return {
         "policy": repr(policy),
         "rounds": int(policy.rounds),
         "leader": getattr(policy, "leader", None),
         "members": members,
+        "weights": None if weights is None else np.frombuffer(weights).tolist(),
+        **_explanation(policy),
         "bytes": len(models.packed(scope) or b"") if models is not None else 0,
     }
+
+
+def _explanation(policy: Any) -> dict[str, Any]:
+    """What a policy says of itself, where it does."""
+    if not isinstance(policy, DriftUCB):
+        return {}
+    why = policy.explain()
+    experts = [{"memory": None if math.isinf(e.memory) else e.memory, "weight": e.weight} for e in why.experts]
+    return {"noise": None if math.isnan(why.noise) else why.noise, "age": why.age, "experts": experts}

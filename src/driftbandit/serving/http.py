@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from driftbandit.serving import export, metrics, openapi, problems, views
-from driftbandit.serving.asgi import ASGI, JSON, App, Request, Response, Route, Stream
+from driftbandit.serving.asgi import JSON, App, Request, Response, Route, Stream
 from driftbandit.serving.config import LoopConfig, Name
 from driftbandit.serving.engine import (
     MAX_BATCH,
@@ -25,6 +25,7 @@ from driftbandit.serving.engine import (
 )
 from driftbandit.serving.keys import Keyring
 from driftbandit.serving.loop import Refused
+from driftbandit.serving.page.handlers import Page
 from driftbandit.serving.problems import HTTPError, Problem
 from driftbandit.serving.runner import Runner
 from driftbandit.serving.stores.base import Store, StoreError
@@ -157,12 +158,12 @@ class Service:
         self._reader: Store
         self._reader_lock = threading.Lock()
         self.streams = 0
-        self._stopping = asyncio.Event()
+        self.stopping = asyncio.Event()
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
         """Start the engine, and stop it at the end."""
-        self._stopping = asyncio.Event()
+        self.stopping = asyncio.Event()
         self.runner = Runner(lambda: self._make_engine(self._open_store()), asyncio.get_running_loop())
         self.runner.start()
         await self.runner.started
@@ -173,7 +174,7 @@ class Service:
         try:
             yield
         finally:
-            self._stopping.set()
+            self.stopping.set()
             chores.cancel()
             self.runner.stop()
             await asyncio.to_thread(self.runner.join)
@@ -335,11 +336,19 @@ class Service:
         """Changes and counts as they happen."""
         name = request.loop
         number = await self.call(lambda engine: engine.number(name))
-        if self.streams >= _MAX_STREAMS:
-            raise HTTPError(429, "too many streams are open", {"retry-after": "10"})
+        self.check_streams()
         last = request.header(b"last-event-id")
         cursor = views.cursor_of("" if last is None else last.decode("latin-1"))
         return Stream(self._events(name, number, cursor), b"text/event-stream")
+
+    def stop_streams(self) -> None:
+        """End all streams, and let no new one begin."""
+        self.stopping.set()
+
+    def check_streams(self) -> None:
+        """Refuse one stream too many."""
+        if self.streams >= _MAX_STREAMS:
+            raise HTTPError(429, "too many streams are open", {"retry-after": "10"})
 
     async def _events(self, name: str, number: int, cursor: dict[int, int]) -> AsyncIterator[bytes]:
         self.streams += 1
@@ -347,7 +356,7 @@ class Service:
         try:
             yield b"retry: 1000\n\n"
             shards = await self.read(lambda store: store.shards)
-            while not self._stopping.is_set():
+            while not self.stopping.is_set():
                 rows = await self.read(lambda store: views.changes_after(store, number, shards, cursor))
                 for row in rows:
                     cursor[row.shard] = row.number
@@ -362,7 +371,7 @@ class Service:
                 else:
                     yield b": still here\n\n"
                 try:
-                    await asyncio.wait_for(self._stopping.wait(), 0.5)
+                    await asyncio.wait_for(self.stopping.wait(), 0.5)
                 except TimeoutError:
                     continue
         finally:
@@ -466,8 +475,8 @@ class Service:
         ]
 
 
-def make_app(service: Service, *, fallback: ASGI | None = None, rate: float | None = None) -> App:
-    """Put routes, keys, metrics and the OpenAPI document together; `fallback` answers all other paths."""
+def make_app(service: Service, *, rate: float | None = None) -> App:
+    """Put routes, keys, metrics, the OpenAPI document and the page together."""
     routes = service.routes()
 
     async def show_metrics(request: Request) -> Response:
@@ -479,7 +488,8 @@ def make_app(service: Service, *, fallback: ASGI | None = None, rate: float | No
     routes.append(Route("GET", "/metrics", "read", show_metrics, "Prometheus metrics", {200: "text/plain"}))
     document = _encode(openapi.document(routes))
     routes.append(Route("GET", "/openapi.json", None, show_openapi, "This document", {200: dict[str, Any]}))
-    app = App(routes, lambda: service.keyring, service.lifespan, fallback, rate)
+    routes += Page(service).routes()
+    app = App(routes, lambda: service.keyring, service.lifespan, rate, service.stop_streams)
     return app
 
 

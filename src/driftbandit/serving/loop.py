@@ -16,12 +16,14 @@ import msgspec
 import numpy as np
 
 from driftbandit.core import Change, Floats, Ints
+from driftbandit.policies.dlinucb import DLinUCB
 from driftbandit.policies.per_scope import SavedPolicy
 from driftbandit.serving.config import (
     LoopConfig,
     Plan,
     bounds,
     builder,
+    is_moved,
     is_random,
     is_uniform,
     weights_of,
@@ -129,7 +131,7 @@ class Catalogue:
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A change that learning revealed, with the leading member's weights before and after."""
+    """A change that learning revealed, with the weights of the model in charge before."""
 
     scope: str
     time: int
@@ -317,8 +319,10 @@ class Loop:
         plan = Plan(config.policy, config.settings)
         policy = builder(config, plan)()
         self.bounds = bounds(config, policy)
-        self._random = is_random(policy)
+        self._asked = config.draws if is_random(policy) else 1
+        self._moved = is_moved(policy) and not is_uniform(policy)
         self._uniform = is_uniform(policy)
+        self._judged = isinstance(policy, DLinUCB) and not config.scoped
         self._contextual = getattr(policy, "dim", None) is not None
         key = blake2b(f"{self.name}/{self.shard}/{config.seed}".encode(), digest_size=16).digest()
         self._key = int.from_bytes(key, "little")
@@ -395,12 +399,11 @@ class Loop:
         assert models is not None
         votes: list[int] = []
         try:
-            if not self._random:
-                votes = [models.get(owner).choose(pool, numbers)]
-            elif not self._uniform:
+            if not self._uniform:
                 policy = models.get(owner)
-                votes = [policy.choose(pool, numbers) for _ in range(self.config.draws)]
-                models.mark(owner)
+                votes = [policy.choose(pool, numbers) for _ in range(self._asked)]
+                if self._moved:
+                    models.mark(owner)
         except ValueError as error:
             raise Refused(422, str(error)) from error
         return votes, -1 if self.shadow is None else self._ask_shadow(self.shadow, owner, pool, numbers)
@@ -421,7 +424,7 @@ class Loop:
             again = self.decide(event.time, event.id, event.scope, event.arms, features)
             return again == event
         pool, numbers, size = self._pool(event.arms, features)
-        if (self._random and not self._uniform) or self.shadow is not None:  # choosing moves their generators
+        if self._moved or self.shadow is not None:  # being asked changes them
             self._ask(event.scope or EVERYONE if self.config.scoped else EVERYONE, pool, numbers, size)
         self._decided(event, pool)
         return True
@@ -509,6 +512,9 @@ class Loop:
             self.counts.refused += 1
             return
         self.counts.learned += 1
+        if self._judged and self.series.lacks_misses(self.time):
+            leader = next(member for member in policy.members if member.id == policy.leader)  # type: ignore[attr-defined]
+            self.series.missed(self.time, (leader.miss_rate, leader.spawn_bound, leader.retire_bound))
         for change in changes:
             self.counts.changes += 1
             self.series.changed(self.time)

@@ -43,6 +43,11 @@ def encode(status: int, detail: str) -> bytes:
     return msgspec.json.encode(problem(status, detail))
 
 
+def detail_of(body: bytes) -> str:
+    """What an encoded error says."""
+    return msgspec.json.decode(body, type=Problem).detail
+
+
 def schema() -> dict[str, Any]:
     """JSON schema of an error."""
     return msgspec.json.schema(Problem)

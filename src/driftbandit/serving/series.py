@@ -16,6 +16,8 @@ class Bucket(msgspec.Struct, array_like=True, gc=False):
     closed: int = 0
     reward: float = 0.0
     changes: int = 0
+    misses: tuple[float, float, float] | None = None
+    """The leading member's miss rate, and the bounds above which one is spawned and it is retired."""
 
     def add(self, other: Bucket) -> None:
         """Count what the other one counted."""
@@ -23,6 +25,8 @@ class Bucket(msgspec.Struct, array_like=True, gc=False):
         self.closed += other.closed
         self.reward += other.reward
         self.changes += other.changes
+        if other.misses is not None and (self.misses is None or other.misses[0] > self.misses[0]):
+            self.misses = other.misses
 
 
 class Series(msgspec.Struct, array_like=True):
@@ -49,6 +53,14 @@ class Series(msgspec.Struct, array_like=True):
     def changed(self, time: int) -> None:
         """Count a change."""
         self._at(time).changes += 1
+
+    def lacks_misses(self, time: int) -> bool:
+        """Whether the miss rate is still unknown at this time."""
+        return self._at(time).misses is None
+
+    def missed(self, time: int, misses: tuple[float, float, float]) -> None:
+        """Note a miss rate and its bounds: once a bucket, for looking them up costs more than learning."""
+        self._at(time).misses = misses
 
     def buckets(self, tier: int) -> list[Bucket]:
         """The buckets of a tier, oldest first; the latest may still fill."""

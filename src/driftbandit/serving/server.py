@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from driftbandit.serving.asgi import ASGI, App
+from driftbandit.serving.asgi import App
 from driftbandit.serving.engine import Engine, settings
 from driftbandit.serving.http import Service, make_app
 from driftbandit.serving.rehearsal import Rehearsals
@@ -42,7 +44,6 @@ def build_app(
     snapshot_every: int = 100_000,
     scopes_in_memory: int = 1_000_000,
     rate: float | None = None,
-    fallback: ASGI | None = None,
     clock: Callable[[], int] = milliseconds,
 ) -> App:
     """The application for a store's address."""
@@ -66,20 +67,35 @@ def build_app(
         rehearse=rehearsals.run,
         secure=secure,
     )
-    return make_app(service, fallback=fallback, rate=rate)
+    return make_app(service, rate=rate)
 
 
 def serve(app: App, host: str, port: int) -> None:
     """Answer requests until told to stop."""
+    server = make_server(app, host, port)
+    server.run()
+    if not server.started:
+        raise SystemExit(3)  # as uvicorn's own command does; its log has said why
+
+
+def make_server(app: App, host: str, port: int) -> Any:
+    """A uvicorn server that ends the application's streams when it is told to stop."""
     import uvicorn  # noqa: PLC0415 - slow to import
 
-    uvicorn.run(
-        app,
-        host=host,
-        port=port,
-        access_log=False,
-        log_level="warning",
-        lifespan="on",
-        server_header=False,
-        timeout_graceful_shutdown=5,
+    class Server(uvicorn.Server):  # type: ignore[misc]
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            app.stop()
+            await super().shutdown(sockets)
+
+    return Server(
+        uvicorn.Config(
+            app,
+            host=host,
+            port=port,
+            access_log=False,
+            log_level="warning",
+            lifespan="on",
+            server_header=False,
+            timeout_graceful_shutdown=5,
+        )
     )

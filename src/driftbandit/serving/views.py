@@ -73,6 +73,9 @@ def stats(engine: Engine, name: str, tier: int) -> dict[str, Any]:
                 "reward": bucket.reward,
                 "mean_reward": bucket.reward / bucket.closed if bucket.closed else None,
                 "changes": bucket.changes,
+                "miss_rate": None if bucket.misses is None else bucket.misses[0],
+                "spawn_bound": None if bucket.misses is None else bucket.misses[1],
+                "retire_bound": None if bucket.misses is None else bucket.misses[2],
             }
             for _, bucket in sorted(merged.items())
         ],

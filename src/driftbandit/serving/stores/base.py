@@ -204,8 +204,8 @@ class Store(Protocol):
         """Changes after a number, in order."""
         ...
 
-    def last_changes(self, loop: int, limit: int) -> list[ChangeRow]:
-        """The latest changes of all shards, oldest first."""
+    def last_changes(self, loop: int, limit: int, scope: str | None = None) -> list[ChangeRow]:
+        """The latest changes of all shards, or of a scope, oldest first."""
         ...
 
     def changed_scopes(self, loop: int, limit: int) -> list[tuple[str, int, int]]:

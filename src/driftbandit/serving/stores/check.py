@@ -116,6 +116,7 @@ def _check_changes(store: Store, number: int) -> None:
     assert store.changes(number, 0, 0, 9) == rows, "changes must be stored once"
     assert store.changes(number, 0, 1, 1) == rows[1:2], "changes after a number, at most the limit"
     assert store.last_changes(number, 2) == rows[1:], "the latest changes, oldest first"
+    assert store.last_changes(number, 5, "bob") == [row for row in rows if row.scope == "bob"], "changes of a scope"
     assert store.changed_scopes(number, 5) == [("ann", 2, 1002), ("bob", 1, 1003)], "the most changed scopes"
 
 

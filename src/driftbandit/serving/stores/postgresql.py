@@ -57,6 +57,7 @@ CREATE TABLE IF NOT EXISTS changes (
     body bytea NOT NULL, PRIMARY KEY (loop, shard, number));
 CREATE INDEX IF NOT EXISTS events_by_last ON events (loop, shard, last);
 CREATE INDEX IF NOT EXISTS changes_by_time ON changes (loop, time);
+CREATE INDEX IF NOT EXISTS changes_by_scope ON changes (loop, scope, time);
 CREATE TABLE IF NOT EXISTS keys (
     id text PRIMARY KEY, name text NOT NULL, role text NOT NULL, digest bytea NOT NULL, created bigint NOT NULL,
     revoked bigint);
@@ -329,10 +330,12 @@ class PostgreSQLStore:
         )
         return [ChangeRow(*row) for row in rows]
 
-    def last_changes(self, loop: int, limit: int) -> list[ChangeRow]:
-        """The latest changes of all shards, oldest first."""
+    def last_changes(self, loop: int, limit: int, scope: str | None = None) -> list[ChangeRow]:
+        """The latest changes of all shards, or of a scope, oldest first."""
+        which = "loop = %s" if scope is None else "loop = %s AND scope = %s"
         rows = self._all(
-            "SELECT * FROM changes WHERE loop = %s ORDER BY time DESC, shard DESC, number DESC LIMIT %s", loop, limit
+            f"SELECT * FROM changes WHERE {which} ORDER BY time DESC, shard DESC, number DESC LIMIT %s",
+            *([loop, limit] if scope is None else [loop, scope, limit]),
         )
         return [ChangeRow(*row) for row in reversed(rows)]
 

@@ -42,6 +42,7 @@ CREATE TABLE IF NOT EXISTS changes (
     loop INTEGER, shard INTEGER, number INTEGER, seq INTEGER NOT NULL, time INTEGER NOT NULL, scope TEXT NOT NULL,
     body BLOB NOT NULL, PRIMARY KEY (loop, shard, number)) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS changes_by_time ON changes (loop, time);
+CREATE INDEX IF NOT EXISTS changes_by_scope ON changes (loop, scope, time);
 CREATE TABLE IF NOT EXISTS keys (
     id TEXT PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL, digest BLOB NOT NULL, created INTEGER NOT NULL,
     revoked INTEGER) STRICT, WITHOUT ROWID;
@@ -253,10 +254,12 @@ class SQLiteStore:
         )
         return [ChangeRow(*row) for row in rows]
 
-    def last_changes(self, loop: int, limit: int) -> list[ChangeRow]:
-        """The latest changes of all shards, oldest first."""
+    def last_changes(self, loop: int, limit: int, scope: str | None = None) -> list[ChangeRow]:
+        """The latest changes of all shards, or of a scope, oldest first."""
+        which = "loop = ?" if scope is None else "loop = ? AND scope = ?"
         rows = self._all(
-            "SELECT * FROM changes WHERE loop = ? ORDER BY time DESC, shard DESC, number DESC LIMIT ?", loop, limit
+            f"SELECT * FROM changes WHERE {which} ORDER BY time DESC, shard DESC, number DESC LIMIT ?",
+            *([loop, limit] if scope is None else [loop, scope, limit]),
         )
         return [ChangeRow(*row) for row in reversed(rows)]
 

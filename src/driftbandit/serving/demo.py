@@ -1,0 +1,176 @@
+"""`driftbandit demo`: the service on a temporary store, with readers whose taste shifts while one watches.
+
+A reward is the share of an article that was read. Articles are mixtures of topics, and a taste says how much of an
+article on each topic is read: most of those on one or two of them, little of the others. Every period there are new
+favourites; where each reader has a taste of their own, a third of the readers gets new ones.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftbandit.client import Client, ServiceError
+from driftbandit.core import Floats, Policy
+from driftbandit.policies.dlinucb import DLinUCB
+from driftbandit.policies.driftucb import DriftUCB
+from driftbandit.serving.server import build_app, make_server
+
+TOPICS = ("sports", "politics", "music", "science", "travel", "food")
+LOOPS: dict[str, dict[str, Any]] = {
+    "front-page": {"policy": "driftucb"},
+    "front-page-dlinucb": {"policy": "dlinucb", "settings": {"noise": 0.1}},
+    "for-you": {"policy": "driftucb", "scoped": True},
+}
+_READERS = 9
+_ARTICLES = 40
+_SHOWN = 10
+_WINDOW_S = 2.0
+_NOISE = 0.1
+_LOVED, _OTHER = 0.85, 0.15
+
+
+class Audience:
+    """Readers of one loop.
+
+    Parameters
+    ----------
+    readers : int
+        How many there are; 1 where all share a taste.
+    seed : int
+        Seed of everything that they do.
+
+    Examples
+    --------
+    >>> audience = Audience(readers=1, seed=0)
+    >>> before = audience.tastes[0].copy()
+    >>> audience.shift()
+    >>> bool((before != audience.tastes[0]).any())
+    True
+    """
+
+    def __init__(self, readers: int, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+        self.articles: Floats = self._rng.dirichlet(np.full(len(TOPICS), 0.4), _ARTICLES)
+        self.tastes = [self._taste(None) for _ in range(readers)]
+
+    def _taste(self, old: Floats | None) -> Floats:
+        """One or two loved topics that were not loved before."""
+        free = np.arange(len(TOPICS)) if old is None else np.flatnonzero(old < _LOVED)
+        taste = np.full(len(TOPICS), _OTHER)
+        taste[self._rng.choice(free, self._rng.integers(1, 3), replace=False)] = _LOVED
+        return taste
+
+    def shift(self) -> None:
+        """Change a third of the tastes, and at least one."""
+        for who in self._rng.choice(len(self.tastes), max(1, len(self.tastes) // 3), replace=False):
+            self.tastes[who] = self._taste(self.tastes[who])
+
+    def visit(self) -> tuple[int, list[int]]:
+        """Who comes, and the articles there are to show."""
+        who = int(self._rng.integers(len(self.tastes)))
+        return who, self._rng.choice(_ARTICLES, _SHOWN, replace=False).tolist()
+
+    def read(self, who: int, article: int) -> float:
+        """The share that a reader reads of an article."""
+        share = self.articles[article] @ self.tastes[who] + _NOISE * self._rng.standard_normal()
+        return float(np.clip(share, 0.0, 1.0))
+
+    def play(self, client: Client, stop: threading.Event, *, period: float, rate: float, scoped: bool) -> None:
+        """Visit until told to stop."""
+        due = time.monotonic()
+        shift_due = due + period
+        while not stop.wait(max(0.0, due - time.monotonic())):
+            now = time.monotonic()
+            due = max(due + 1.0 / rate, now)  # a visit that was held up is not made up for
+            if now >= shift_due:
+                shift_due += period
+                self.shift()
+            who, pool = self.visit()
+            try:
+                scope = f"reader {who + 1}" if scoped else None
+                choice = client.decide([f"article {i + 1}" for i in pool], scope=scope)
+                client.reward(choice, self.read(who, pool[choice.index]))
+            except ServiceError:
+                if not stop.wait(1.0):  # it starts, or stops
+                    continue
+        client.close()
+
+
+def run_demo(port: int, *, period: float, rate: float, seed: int, say: Callable[[str], None]) -> None:
+    """Serve and visit until interrupted; leaves nothing behind."""
+    with tempfile.TemporaryDirectory(prefix="driftbandit-demo-") as folder, _listen(port) as listening:
+        host, port = listening.getsockname()
+        url = f"http://{host}:{port}"
+        app = build_app(f"sqlite:{Path(folder) / 'demo.db'}", secure=False)
+        server = make_server(app, host, port)
+        _compile()
+        stop = threading.Event()
+        visitors = threading.Thread(target=_visit, args=(url, stop, period, rate, seed, say), daemon=True)
+        visitors.start()
+        # uvicorn stops in good order and then raises the signal again, which must not end us before we have cleaned up.
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            server.run(sockets=[listening])
+        except KeyboardInterrupt:
+            say("stopped")
+        finally:
+            stop.set()
+            visitors.join(10)
+
+
+def _listen(port: int) -> socket.socket:
+    """A socket on this port of the loopback address, or on any that is free."""
+    for wanted in (port, 0):
+        listening = socket.socket()
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind(("127.0.0.1", wanted))
+            return listening
+        except OSError:
+            listening.close()
+    raise ValueError("port: there is none free on 127.0.0.1")
+
+
+def _compile() -> None:
+    """Let both policies play a few rounds, so that the first readers need not wait for their kernels."""
+    rng = np.random.default_rng(0)
+    policies: tuple[Policy, ...] = (DriftUCB(len(TOPICS)), DLinUCB(len(TOPICS), _NOISE))
+    for policy in policies:
+        for _ in range(3):
+            pool = rng.random((_SHOWN, len(TOPICS)))
+            policy.learn(pool[policy.choose(pool)], 0.5)
+
+
+def _visit(url: str, stop: threading.Event, period: float, rate: float, seed: int, say: Callable[[str], None]) -> None:
+    """Make the loops, then let their readers come."""
+    threads = []
+    for name, config in LOOPS.items():
+        scoped = bool(config.get("scoped"))
+        audience = Audience(_READERS if scoped else 1, seed)
+        client = Client(url, name, timeout=30.0, retries=8)
+        common = {"dim": len(TOPICS), "window": _WINDOW_S, "reward_range": [0.0, 1.0], "feature_names": list(TOPICS)}
+        try:
+            client.put_loop(config | common)
+            client.put_arms(
+                [{"id": f"article {i + 1}", "features": row} for i, row in enumerate(audience.articles.tolist())]
+            )
+        except ServiceError as error:
+            if not stop.is_set():
+                say(f"the demo could not start: {error}")
+            return
+        options = {"period": period, "rate": rate, "scoped": scoped}
+        threads.append(threading.Thread(target=audience.play, args=(client, stop), kwargs=options, daemon=True))
+    say(f"{url}/  open it in a browser: tastes shift every {period:g} seconds. Ctrl-C ends the demo.")
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

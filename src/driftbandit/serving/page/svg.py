@@ -1,0 +1,154 @@
+"""Charts as SVG that is as wide as its place and whose text never shrinks: places across are percentages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+
+WIDE = 1000.0
+"""Units across in which lines are drawn; they are stretched to the width there is, without their strokes."""
+
+_SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
+_STEPS = [
+    *(n * _SECOND for n in (5, 10, 15, 30)),
+    *(n * _MINUTE for n in (1, 2, 5, 10, 15, 30)),
+    *(n * _HOUR for n in (1, 2, 3, 6, 12)),
+    *(n * _DAY for n in (1, 2, 5, 10, 20, 30)),
+]
+_MOST_TICKS = 5
+_MARGIN = 5.0  # per cent at both ends where no label fits
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The axis across, in milliseconds since 1970."""
+
+    start: int
+    end: int
+
+    def at(self, time: float) -> float:
+        """Place of a time in per cent, inside the chart."""
+        return min(100.0, max(0.0, 100.0 * (time - self.start) / (self.end - self.start)))
+
+    def ticks(self) -> list[tuple[float, str]]:
+        """Places and labels.
+
+        >>> Times(0, 240_000).ticks()
+        [(25.0, '00:01'), (50.0, '00:02'), (75.0, '00:03')]
+        """
+        step = next((s for s in _STEPS if (self.end - self.start) / s <= _MOST_TICKS), _STEPS[-1])
+        first = -(-self.start // step) * step
+        places = [(self.at(time), label(time, step)) for time in range(first, self.end + 1, step)]
+        return [(place, text) for place, text in places if _MARGIN <= place <= 100.0 - _MARGIN]
+
+
+def label(time: int, step: int = _SECOND) -> str:
+    """A time of day or a date, in UTC, as precise as the step."""
+    form = "%H:%M:%S" if step < _MINUTE else "%H:%M" if step < _DAY else "%d %b"
+    return datetime.fromtimestamp(time / 1000.0, UTC).strftime(form)
+
+
+def moment(time: int) -> str:
+    """A date and time, in UTC.
+
+    >>> moment(1_700_000_000_123)
+    '14 Nov 22:13:20'
+    """
+    return datetime.fromtimestamp(time / 1000.0, UTC).strftime("%d %b %H:%M:%S")
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The axis upwards: values from `low` to `high` on so many pixels."""
+
+    low: float
+    high: float
+    top: float
+    height: float
+
+    def at(self, value: float) -> float:
+        """Place of a value in pixels from the top."""
+        return self.top + self.height * (1.0 - (value - self.low) / (self.high - self.low))
+
+    @classmethod
+    def of(cls, values: Sequence[float], top: float, height: float) -> Values:
+        """Room for these values, from zero where that is near."""
+        low, high = min(values, default=0.0), max(values, default=1.0)
+        if 0.0 <= low < 0.6 * high:
+            low = 0.0
+        if low == high:
+            high = low + (abs(low) or 1.0)
+        return cls(low, high + 0.08 * (high - low), top, height)
+
+    def ticks(self) -> list[float]:
+        """Round values, as many as there is room for.
+
+        >>> Values(0.0, 0.83, 0.0, 170.0).ticks()
+        [0.0, 0.2, 0.4, 0.6, 0.8]
+        """
+        rough = (self.high - self.low) / (self.height / 42.0)
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = power * next((n for n in (1.0, 2.0, 5.0) if n * power >= rough * 0.9), 10.0)
+        first = math.ceil(self.low / step - 1e-9)
+        return [round(k * step, 12) for k in range(first, math.floor(self.high / step + 1e-9) + 1)]
+
+
+def chart(height: int, name: str, *parts: str) -> str:
+    """The whole picture; `name` is read out to those who do not see it."""
+    return (
+        f'<svg class="chart" width="100%" height="{height}" role="img" aria-label="{escape(name)}">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def stretched(height: int, *parts: str) -> str:
+    """Shapes in a space of 1000 across, stretched to the width there is."""
+    box = f'viewBox="0 0 {WIDE:g} {height}" preserveAspectRatio="none"'
+    return f'<svg width="100%" height="{height}" {box} aria-hidden="true">{"".join(parts)}</svg>'
+
+
+def grid(times: Times, values: Values | None, bottom: int) -> str:
+    """Lines and labels of both axes; the labels of values stand on their lines, inside the chart."""
+    parts = [
+        f'<text class="tick" x="{place:.2f}%" y="{bottom + 14}" text-anchor="middle">{text}</text>'
+        f'<line class="grid" x1="{place:.2f}%" x2="{place:.2f}%" y1="{bottom}" y2="{bottom + 4}"/>'
+        for place, text in times.ticks()
+    ]
+    for value in [] if values is None else values.ticks():
+        y = values.at(value)  # type: ignore[union-attr]
+        parts.append(f'<line class="grid" x1="0" x2="100%" y1="{y:.1f}" y2="{y:.1f}"/>')
+        parts.append(f'<text class="tick halo" x="0" y="{y - 3:.1f}">{value:g}</text>')
+    return "".join(parts)
+
+
+def line(points: Sequence[tuple[float, float]], kind: str) -> str:
+    """A line through points (per cent, pixels); a dot where there is only one.
+
+    >>> line([(0.0, 5.0), (50.0, 7.5)], "trace")
+    '<path class="trace" d="M0.0 5.0L500.0 7.5"/>'
+    """
+    if len(points) == 1:
+        points = [points[0], (points[0][0] + 0.2, points[0][1])]
+    path = "L".join(f"{x * WIDE / 100:.1f} {y:.1f}" for x, y in points)
+    return f'<path class="{kind}" d="M{path}"/>' if path else ""
+
+
+def area(points: Sequence[tuple[float, float]], floor: float, kind: str) -> str:
+    """What lies between points and a floor."""
+    if len(points) < 2:
+        return ""
+    first, last = points[0][0] * WIDE / 100, points[-1][0] * WIDE / 100
+    inner = "".join(f"L{x * WIDE / 100:.1f} {y:.1f}" for x, y in points)
+    return f'<path class="{kind}" d="M{first:.1f} {floor:.1f}{inner}L{last:.1f} {floor:.1f}Z"/>'
+
+
+def mark(place: float, top: int, bottom: int, text: str) -> str:
+    """A detected change: a line down the chart with a flag, and what there is to say of it."""
+    x = f"{place:.2f}%"
+    return (
+        f'<g class="change"><title>{escape(text)}</title>'
+        f'<line x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"/><circle cx="{x}" cy="{top}" r="4"/></g>'
+    )

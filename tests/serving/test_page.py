@@ -1,0 +1,269 @@
+"""The page, in a real browser."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from driftbandit.serving.keys import create_key
+from driftbandit.serving.server import build_app
+from driftbandit.serving.stores.sqlite import SQLiteStore
+
+from .live import live
+from .test_http import play
+
+CHROMIUM = Path("/usr/bin/chromium")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+WIDTHS = (1280, 390)
+SCHEMES = ("light", "dark")
+HOSTILE = '<img src=x onerror="alert(1)"> & "co" ../ü'
+
+_names = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'driftbandit[dev]'")
+    if not CHROMIUM.exists():
+        pytest.skip(f"needs {CHROMIUM}, from Debian's package chromium")
+    with api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with live(build_app(f"sqlite:{tmp_path_factory.mktemp('page') / 'a.db'}", secure=False)) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def http(url: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=url, timeout=30) as client:
+        yield client
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Any]:
+    """Opens pages, and says at the end whether the browser complained about any."""
+    complaints: list[str] = []
+    contexts = []
+
+    def open_one(address: str, width: int = 1280, scheme: str = "light", *, expect: str = "#live.on") -> Any:
+        context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("requestfailed", lambda request: complaints.append(f"{request.url}: {request.failure}"))
+        page.on(
+            "request", lambda request: None if address.partition("/?")[0] in request.url else complaints.append("out")
+        )
+        page.goto(address)
+        page.wait_for_selector(expect)
+        return page
+
+    open_one.complaints = complaints  # type: ignore[attr-defined]
+    yield open_one
+    # Streams that end because a page closes are no failures of the page.
+    assert [text for text in complaints if "/live" not in text] == []
+    for context in contexts:
+        context.close()
+
+
+def make_loop(http: httpx.Client, **config: Any) -> str:
+    name = f"loop {next(_names)}"
+    settings = {"dim": 3, "learn": "arrival", "window": 1} | config
+    assert http.put(f"/v1/loops/{name}", json=settings).status_code == 201
+    return name
+
+
+def path_of(name: str) -> str:
+    return str(httpx.URL("/", params={"loop": name}))
+
+
+def fits(page: Any) -> bool:
+    """Whether nothing sticks out on the right."""
+    return bool(page.evaluate("document.documentElement.scrollWidth <= innerWidth"))
+
+
+def test_a_change_appears_without_reload(http: httpx.Client, url: str, open_page: Any) -> None:
+    name = make_loop(http, feature_names=["sports", "politics", "music"])
+    assert http.get(f"/v1/loops/{name}").json()["config"]["policy"] == "driftucb"
+    play(http, f"/v1/loops/{name}", 200, 1000, seed=1)
+    page = open_page(url + path_of(name))
+    page.evaluate("window.sameDocument = true")
+    assert page.locator("#history li").count() == 0
+    assert page.locator("#reward .change").count() == 0
+    assert "No change" in page.inner_text("#moved")
+    play(http, f"/v1/loops/{name}", 300, 0, seed=2)  # a taste that is the opposite from the first round on
+    page.wait_for_selector("#history li.restarted")
+    page.wait_for_selector("#reward .change", state="attached")
+    assert page.evaluate("window.sameDocument") is True
+    changes = http.get(f"/v1/loops/{name}/changes").json()["changes"]
+    assert page.locator("#history li").count() == len(changes) == 1
+    assert page.locator("#lanes .lane").count() == 2
+    # All weights changed their sign, the first most: 0.6 to -0.6.
+    page.wait_for_function("document.querySelector('#moved tr th').textContent === 'sports'")
+    before, after = re.findall(r"[+-]\d\.\d+", page.inner_text("#moved tr:first-of-type .num"))
+    assert (float(before), float(after)) == (pytest.approx(0.6, abs=0.05), pytest.approx(-0.6, abs=0.05))
+    assert "sports" in page.inner_text("#moved h3")
+    assert page.inner_text("#tiles div:nth-child(3) b") == "1"
+
+
+def test_members_and_their_miss_rates(http: httpx.Client, url: str, open_page: Any) -> None:
+    name = make_loop(http, policy="dlinucb", settings={"noise": 0.1})
+    play(http, f"/v1/loops/{name}", 800, 400)
+    page = open_page(url + path_of(name))
+    shared = http.get(f"/v1/loops/{name}/scopes").json()["shared"]
+    changes = http.get(f"/v1/loops/{name}/changes").json()["changes"]
+    spawned = sum(change["kind"] == "spawned" for change in changes)
+    assert spawned >= 1
+    assert page.locator("#lanes .lane").count() == 1 + spawned
+    assert page.locator("#lanes .lane.gone").count() == sum(change["kind"] == "retired" for change in changes)
+    assert page.locator("#lanes .lane.leads").count() == 1
+    assert page.locator("#misses .bullets .spawn-bound").count() == len(shared["members"])
+    assert page.locator("#misses .bullets .retire-bound").count() == len(shared["members"])
+    assert page.locator("#history li").count() == len(changes)
+    rates = [bucket["miss_rate"] for bucket in http.get(f"/v1/loops/{name}/stats").json()["series"]]
+    assert any(rate is not None for rate in rates)
+
+
+def test_the_most_changed_scopes(http: httpx.Client, url: str, open_page: Any) -> None:
+    name = make_loop(http, dim=1, scoped=True)
+    arms = [{"id": "a", "features": [1.0]}, {"id": "b", "features": [2.0]}]
+    for scope, taste in [("calm", 0.4)] * 200 + [(HOSTILE, 0.4)] * 100 + [(HOSTILE, -0.4)] * 100:
+        decision = http.post(f"/v1/loops/{name}/decisions", json={"scope": scope, "arms": arms}).json()
+        value = taste * (1 + decision["index"])
+        body = {"value": value, "scope": scope}
+        assert http.post(f"/v1/loops/{name}/decisions/{decision['decision_id']}/reward", json=body).status_code == 200
+    page = open_page(url + path_of(name))
+    assert page.locator("#scopes tbody tr").count() == 1
+    assert page.inner_text("#scopes tbody th") == HOSTILE
+    page.click("#scopes tbody a")
+    page.wait_for_selector("#live.on")
+    assert page.inner_text("#lanes h2") == f"Models of {HOSTILE}"
+    assert page.locator("#lanes .lane").count() == 2
+    calm = open_page(url + path_of(name) + "&scope=calm")
+    assert calm.locator("#lanes .lane").count() == 1
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_it_fits_and_follows_the_colour_scheme(
+    http: httpx.Client, url: str, open_page: Any, width: int, scheme: str
+) -> None:
+    name, quoted = HOSTILE, quote(HOSTILE, safe="")
+    if http.get(f"/v1/loops/{quoted}").status_code == 404:
+        config = {"dim": 3, "learn": "arrival", "window": 0.1, "feature_names": [name, "n" * 200, "x"]}
+        http.put(f"/v1/loops/{quoted}", json=config)
+        play(http, f"/v1/loops/{quoted}", 400, 200, seed=3)
+    for address in ("/", path_of(name), path_of(name) + "&span=day"):
+        page = open_page(url + address, width, scheme)
+        assert fits(page), address
+        assert name in page.inner_text("main")
+        ground, ink = page.evaluate(
+            "[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]"
+        )
+        brightness = [sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in (ground, ink)]
+        assert (brightness[0] > brightness[1]) == (scheme == "light")
+        assert abs(brightness[0] - brightness[1]) > 400
+    small = page.evaluate(
+        "[...document.querySelectorAll('main *')].filter(e => e.children.length === 0 && e.textContent.trim() "
+        "&& e.getClientRects().length && parseFloat(getComputedStyle(e).fontSize) < 12).map(e => e.outerHTML)"
+    )
+    assert small == []
+
+
+def test_without_loops_and_with_unknown_ones(tmp_path: Path, browser: Any, open_page: Any) -> None:
+    with live(build_app(f"sqlite:{tmp_path / 'a.db'}", secure=False)) as empty:
+        assert "no loops yet" in open_page(empty).inner_text("main")
+        for query, status in (("loop=nope", 404), ("loop=nope&span=year", 422), ("span=year", 422)):
+            for path in ("/", "/live"):
+                answer = httpx.get(f"{empty}{path}?{query}")
+                assert answer.status_code == status
+                assert answer.headers["content-type"] == "text/html; charset=utf-8"
+                assert "default-src 'self'" in answer.headers["content-security-policy"]
+        httpx.put(f"{empty}/v1/loops/quiet", json={"policy": "ucb1"})
+        page = open_page(empty + "/?loop=quiet")
+        assert "Nothing yet" in page.inner_text("#reward")
+
+
+def test_signing_in(tmp_path: Path, open_page: Any) -> None:
+    path = tmp_path / "a.db"
+    store = SQLiteStore(path, writer=False)
+    secrets = {role: create_key(store, role, role) for role in ("decide", "read", "admin")}
+    with live(build_app(f"sqlite:{path}")) as url, httpx.Client(base_url=url) as client:
+        admin = {"authorization": f"Bearer {secrets['admin'][1]}"}
+        assert client.put("/v1/loops/x", json={"policy": "ucb1"}, headers=admin).status_code == 201
+        page = open_page(url + "/?loop=x", expect="form.sign-in")
+        assert "ucb1" not in page.content().lower()
+        for key, text in (("nonsense", "No such key"), (secrets["decide"][1], "may not look")):
+            page.fill("input[name=key]", key)
+            page.click(".sign-in button")
+            page.wait_for_function("text => document.body.textContent.includes(text)", arg=text)
+        page.fill("input[name=key]", secrets["read"][1])
+        page.click(".sign-in button")
+        page.wait_for_selector("#live.on")
+        assert page.inner_text("h1").startswith("x")  # back where one wanted to go
+        assert page.evaluate("document.cookie") == ""
+        cookie = {"cookie": f"driftbandit_key={secrets['admin'][1]}"}
+        assert client.get("/", headers=cookie).status_code == 200
+        # The cookie opens the page only: the API, which can change things, wants the header.
+        assert client.get("/v1/loops", headers=cookie).status_code == 401
+        assert client.put("/v1/loops/y", json={"policy": "ucb1"}, headers=cookie).status_code == 401
+        away = client.post("/login", data={"key": secrets["read"][1], "back": "loop=x&evil=//elsewhere"})
+        assert (away.status_code, away.headers["location"]) == (303, "/?loop=x")
+        assert "HttpOnly; SameSite=Lax" in away.headers["set-cookie"]
+        page.click("header button")
+        page.wait_for_selector("form.sign-in")
+        store.revoke_key(secrets["read"][0].id, 1)
+        deadline = time.monotonic() + 20
+        dead = {"cookie": f"driftbandit_key={secrets['read'][1]}"}
+        while client.get("/", headers=dead).status_code != 401:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        # What the browser says about the answers 401 and 403 is no complaint about the page.
+        refused = [text for text in open_page.complaints if "status of 40" in text]
+        open_page.complaints[:] = [text for text in open_page.complaints if text not in refused]
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_the_demo_detects_a_change_and_leaves_nothing_behind(tmp_path: Path, how: signal.Signals) -> None:
+    command = [sys.executable, "-c", "from driftbandit.cli import app; app()", "demo", "--period", "5", "--rate", "40"]
+    demo = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(tmp_path)}
+    )
+    try:
+        assert demo.stdout is not None
+        url = demo.stdout.readline().split("/  ")[0]
+        assert url.startswith("http://127.0.0.1:")
+        assert list(tmp_path.iterdir())
+        with httpx.Client(base_url=url, timeout=30) as client:
+            deadline = time.monotonic() + 120
+            while not client.get("/v1/loops/front-page/changes").json()["changes"]:
+                assert time.monotonic() < deadline
+                time.sleep(0.5)
+            assert client.get("/?loop=front-page").status_code == 200
+            with client.stream("GET", "/live?loop=front-page") as answer:  # somebody still looks
+                next(answer.iter_lines())
+                demo.send_signal(how)
+                out, err = demo.communicate(timeout=60)
+    finally:
+        demo.kill()
+    assert demo.returncode == 0
+    assert (out.strip(), err) == ("stopped", "")
+    assert list(tmp_path.iterdir()) == []
