@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from driftbandit.policies.driftucb import DriftUCB
 from driftbandit.serving.config import SERVED, LoopConfig, Plan
 from driftbandit.serving.engine import (
     Arm,
@@ -20,6 +21,7 @@ from driftbandit.serving.engine import (
 )
 from driftbandit.serving.export import ndjson, parquet, probabilities
 from driftbandit.serving.loop import Refused
+from driftbandit.serving.packing import pack
 from driftbandit.serving.replay import read_export, replay_log
 from driftbandit.serving.stores.base import StoreError
 from driftbandit.serving.stores.sqlite import SQLiteStore
@@ -100,6 +102,9 @@ def run(world: World, rounds: int, arms: list[str], seed: int = 0, scopes: int =
 @pytest.mark.parametrize(
     "config",
     [
+        {},
+        {"scoped": True, "learn": "arrival"},
+        {"policy": "linucb", "shadow": Plan()},
         {"policy": "dlinucb"},
         {"policy": "dlinucb", "scoped": True},
         {"policy": "lints", "scoped": True, "learn": "arrival"},
@@ -278,12 +283,13 @@ def test_open_decisions_keep_the_features_they_were_made_with(world: World) -> N
     world.check()
 
 
-def test_scopes_spill_and_come_back_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("policy", ["driftucb", "dlinucb"])
+def test_scopes_spill_and_come_back_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str) -> None:
     digests = []
     for limit, hot in ((3, 2), (1000, 2), (1000, 1000)):
         monkeypatch.setattr("driftbandit.serving.models.Models.__init__.__defaults__", (hot,))
         world = World(tmp_path / f"{limit}-{hot}.db", scopes_in_memory=limit)
-        world.loop(dim=4, policy="dlinucb", scoped=True, window=1.0)
+        world.loop(dim=4, policy=policy, scoped=True, window=1.0)
         run(world, 150, world.arms(np.random.default_rng(1).standard_normal((10, 4))), scopes=20)
         models = world.engine.parts("x")[0].models
         assert models is not None
@@ -319,6 +325,27 @@ def test_arms_are_drawn_with_the_logged_probabilities(world: World, config: dict
             loop._due.clear()
     assert expected.sum() == pytest.approx(draws)
     assert stats.chisquare(seen, expected).pvalue > 0.001
+
+
+def test_the_default_policy_is_asked_once_a_decision(world: World) -> None:
+    """DriftUCB learns from being asked, so the service asks it as often as a library's user would: once."""
+    world.loop(dim=3, window=1.0, floor=0.0)
+    rng = np.random.default_rng(0)
+    policy = DriftUCB(3)
+    for number in range(60):
+        pool = rng.standard_normal((4, 3))
+        _, answer = world.decide(f"d{number}", [Arm(f"a{i}", row.tolist()) for i, row in enumerate(pool)])
+        assert answer.index == policy.choose(pool)
+        assert answer.propensity == 1.0
+        value = float(pool[answer.index, 0])
+        world.reward(f"d{number}", value)
+        policy.learn(pool[answer.index], value)
+        world.now += 1_001
+        world.engine.tick()
+        world.engine.commit()
+    served = world.engine.parts("x")[0].models.peek("")
+    assert pack(served.state()) == pack(policy.state())
+    world.check()
 
 
 def test_inverse_propensity_recovers_the_mean_reward(world: World) -> None:
@@ -393,6 +420,9 @@ def test_bad_requests_leave_no_trace(world: World) -> None:
         {"policy": "dlinucb", "dim": 2, "settings": {"noise": "loud"}},
         {"policy": "dlinucb", "dim": 2, "settings": {"window": 10**12}},
         {"policy": "ucb1", "reward_range": (1.0, 0.0)},
+        {"policy": "linucb", "dim": 2, "feature_names": ["sports"]},
+        {"policy": "ucb1", "feature_names": ["sports"]},
+        {"dim": 2, "settings": {"noise": 0.1}},
         {"policy": "dlinucb", "dim": 2, "settings": {"model": "logistic"}, "default_reward": -3.0},
         {"policy": "linucb", "dim": 2, "shadow": Plan("nope")},
     ],
@@ -404,9 +434,19 @@ def test_bad_settings_are_refused(world: World, config: dict[str, Any]) -> None:
     assert world.engine.names() == []
 
 
-def test_changes_are_stored_once_with_the_weights_before(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("config", "kind", "facts"),
+    [
+        ({"policy": "dlinucb", "settings": {"noise": 0.1}}, "spawned", ("miss_rate", "bound")),
+        ({}, "restarted", ("log_evidence", "threshold")),
+    ],
+    ids=["dlinucb", "default"],
+)
+def test_changes_are_stored_once_with_the_weights_before(
+    tmp_path: Path, config: dict[str, Any], kind: str, facts: tuple[str, str]
+) -> None:
     world = World(tmp_path / "a.db", snapshot_every=100)
-    world.loop(dim=3, policy="dlinucb", settings={"noise": 0.1}, window=1.0)
+    world.loop(dim=3, window=1.0, **config)
     rng = np.random.default_rng(0)
     taste = np.array([0.6, 0.3, -0.4])
     for number in range(600):
@@ -423,9 +463,9 @@ def test_changes_are_stored_once_with_the_weights_before(tmp_path: Path) -> None
     import json
 
     first = json.loads(rows[0].body)
-    assert first["kind"] == "spawned"
-    assert first["evidence"]["miss_rate"] > first["evidence"]["bound"]
-    # The leading member had learned the taste that then flipped.
+    assert first["kind"] == kind
+    assert first["evidence"][facts[0]] > first["evidence"][facts[1]]
+    # The model in charge had learned the taste that then flipped.
     assert np.corrcoef(first["weights_before"], taste)[0, 1] > 0.99
     world.check()
 

@@ -204,7 +204,8 @@ def play(http: httpx.Client, path: str, rounds: int, flip: int, seed: int = 0) -
 def changed(http: httpx.Client) -> str:
     """A loop whose policy has seen its world flip."""
     path = f"/v1/loops/loop{next(_names)}"
-    http.put(path, json={"dim": 3, "settings": {"noise": 0.1}, "learn": "arrival", "shadow": {"policy": "linucb"}})
+    config = {"dim": 3, "policy": "dlinucb", "settings": {"noise": 0.1}, "learn": "arrival"}
+    http.put(path, json=config | {"shadow": {"policy": "linucb"}})
     play(http, path, 800, 400)
     return path
 

@@ -39,7 +39,7 @@ def browser() -> Iterator[Any]:
     if not CHROMIUM.exists():
         pytest.skip(f"needs {CHROMIUM}, from Debian's package chromium")
     with api.sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS)
+        found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS, timeout=120_000)
         yield found
         found.close()
 
@@ -52,7 +52,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def http(url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url, timeout=30) as client:
+    with httpx.Client(base_url=url, timeout=180) as client:  # policies are compiled before a loop is served
         yield client
 
 
@@ -64,6 +64,7 @@ def open_page(browser: Any) -> Iterator[Any]:
 
     def open_one(address: str, width: int = 1280, scheme: str = "light", *, expect: str = "#live.on") -> Any:
         context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
+        context.set_default_timeout(120_000)  # how long a busy machine takes is not what is tested
         contexts.append(context)
         page = context.new_page()
         page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
@@ -197,7 +198,7 @@ def test_without_loops_and_with_unknown_ones(tmp_path: Path, browser: Any, open_
                 assert answer.status_code == status
                 assert answer.headers["content-type"] == "text/html; charset=utf-8"
                 assert "default-src 'self'" in answer.headers["content-security-policy"]
-        httpx.put(f"{empty}/v1/loops/quiet", json={"policy": "ucb1"})
+        httpx.put(f"{empty}/v1/loops/quiet", json={"policy": "ucb1"}, timeout=180)
         page = open_page(empty + "/?loop=quiet")
         assert "Nothing yet" in page.inner_text("#reward")
 
@@ -206,7 +207,7 @@ def test_signing_in(tmp_path: Path, open_page: Any) -> None:
     path = tmp_path / "a.db"
     store = SQLiteStore(path, writer=False)
     secrets = {role: create_key(store, role, role) for role in ("decide", "read", "admin")}
-    with live(build_app(f"sqlite:{path}")) as url, httpx.Client(base_url=url) as client:
+    with live(build_app(f"sqlite:{path}")) as url, httpx.Client(base_url=url, timeout=180) as client:
         admin = {"authorization": f"Bearer {secrets['admin'][1]}"}
         assert client.put("/v1/loops/x", json={"policy": "ucb1"}, headers=admin).status_code == 201
         page = open_page(url + "/?loop=x", expect="form.sign-in")

@@ -19,9 +19,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit.client import Client, ServiceError
-from driftbandit.core import Floats, Policy
-from driftbandit.policies.dlinucb import DLinUCB
-from driftbandit.policies.driftucb import DriftUCB
+from driftbandit.core import Floats
 from driftbandit.serving.server import build_app, make_server
 
 TOPICS = ("sports", "politics", "music", "science", "travel", "food")
@@ -112,7 +110,6 @@ def run_demo(port: int, *, period: float, rate: float, seed: int, say: Callable[
         url = f"http://{host}:{port}"
         app = build_app(f"sqlite:{Path(folder) / 'demo.db'}", secure=False)
         server = make_server(app, host, port)
-        _compile()
         stop = threading.Event()
         visitors = threading.Thread(target=_visit, args=(url, stop, period, rate, seed, say), daemon=True)
         visitors.start()
@@ -140,23 +137,13 @@ def _listen(port: int) -> socket.socket:
     raise ValueError("port: there is none free on 127.0.0.1")
 
 
-def _compile() -> None:
-    """Let both policies play a few rounds, so that the first readers need not wait for their kernels."""
-    rng = np.random.default_rng(0)
-    policies: tuple[Policy, ...] = (DriftUCB(len(TOPICS)), DLinUCB(len(TOPICS), _NOISE))
-    for policy in policies:
-        for _ in range(3):
-            pool = rng.random((_SHOWN, len(TOPICS)))
-            policy.learn(pool[policy.choose(pool)], 0.5)
-
-
 def _visit(url: str, stop: threading.Event, period: float, rate: float, seed: int, say: Callable[[str], None]) -> None:
     """Make the loops, then let their readers come."""
     threads = []
     for name, config in LOOPS.items():
         scoped = bool(config.get("scoped"))
         audience = Audience(_READERS if scoped else 1, seed)
-        client = Client(url, name, timeout=30.0, retries=8)
+        client = Client(url, name, timeout=120.0, retries=8)  # policies are compiled before a loop is served
         common = {"dim": len(TOPICS), "window": _WINDOW_S, "reward_range": [0.0, 1.0], "feature_names": list(TOPICS)}
         try:
             client.put_loop(config | common)

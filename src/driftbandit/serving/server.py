@@ -82,7 +82,7 @@ def make_server(app: App, host: str, port: int) -> Any:
     """A uvicorn server that ends the application's streams when it is told to stop."""
     import uvicorn  # noqa: PLC0415 - slow to import
 
-    class Server(uvicorn.Server):  # type: ignore[misc]
+    class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             app.stop()
             await super().shutdown(sockets)

@@ -17,6 +17,9 @@ from driftbandit.serving.views import totals
 MOST_EVENTS = 1_000
 """How many of the latest changes the page looks at."""
 
+SPANS = {"hour": 0, "day": 1, "90 days": 2}
+"""Tiers by what they reach back to."""
+
 _MOST_POINTS = 180
 _SHORTEST = 60_000
 _RECENT = 15_000

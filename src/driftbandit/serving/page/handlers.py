@@ -15,11 +15,11 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlencode
 
-from driftbandit.serving.asgi import COOKIE, Request, Response, Route, Stream
+from driftbandit.serving.asgi import COOKIE, Handler, Request, Response, Route, Stream
 from driftbandit.serving.loop import EVERYONE, Refused
 from driftbandit.serving.page import shell
-from driftbandit.serving.page.facts import MOST_EVENTS, Facts, brief, merged, model_of
-from driftbandit.serving.page.sections import SPANS, all_sections
+from driftbandit.serving.page.facts import MOST_EVENTS, SPANS, Facts, brief, merged, model_of
+from driftbandit.serving.page.sections import all_sections
 from driftbandit.serving.page.story import Event
 from driftbandit.serving.runner import TooBusy, Unavailable
 from driftbandit.serving.stores.base import StoreError
@@ -222,7 +222,7 @@ def _cookie(key: str, request: Request) -> str:
     return f"{COOKIE}={key}; Path=/; HttpOnly; SameSite=Lax" + ("; Secure" if request.secure else "")
 
 
-def _asset(name: str, media: bytes):  # type: ignore[no-untyped-def]
+def _asset(name: str, media: bytes) -> Handler:
     body = files("driftbandit.serving.page").joinpath(name).read_bytes()
 
     async def answer(request: Request) -> Response:

@@ -7,7 +7,7 @@ from html import escape
 from driftbandit.policies.registry import REGISTRY
 from driftbandit.serving.page import svg
 from driftbandit.serving.page.facts import Brief, Facts, recent
-from driftbandit.serving.page.sections import address, number
+from driftbandit.serving.page.words import address, number
 from driftbandit.serving.series import TIERS
 
 _LEFT = ("reward", "lanes", "misses", "pace")

@@ -8,19 +8,11 @@ from typing import Any
 
 import msgspec
 
+from driftbandit.serving.page.words import percent
 from driftbandit.serving.stores.base import ChangeRow
 
 ALARMS = frozenset({"spawned", "restarted"})
 """Kinds that say 'something changed'; 'retired' only tidies up after one."""
-
-
-def percent(share: float) -> str:
-    """A share for reading.
-
-    >>> percent(0.081)
-    '8.1 %'
-    """
-    return f"{100.0 * share:.1f} %"
 
 
 @dataclass(frozen=True, slots=True)

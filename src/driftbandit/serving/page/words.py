@@ -1,0 +1,39 @@
+"""Numbers and addresses as the page writes them."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+
+def percent(share: float) -> str:
+    """A share for reading.
+
+    >>> percent(0.081)
+    '8.1 %'
+    """
+    return f"{100.0 * share:.1f} %"
+
+
+def number(value: float | None) -> str:
+    """A number for reading.
+
+    >>> number(None), number(12345), number(0.12345), number(48.61)
+    ('–', '12,345', '0.123', '48.6')
+    """
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1000 else f"{value:.3g}"
+
+
+def signed(value: float) -> str:
+    """A weight for reading.
+
+    >>> signed(0.123), signed(-0.001)
+    ('+0.12', '+0.00')
+    """
+    return f"{round(value, 2) + 0.0:+.2f}"
+
+
+def address(loop: str, **query: str) -> str:
+    """Where a loop's page is."""
+    return "/?" + urlencode({"loop": loop, **query})
