@@ -31,11 +31,14 @@ class Entrant:
         Its settings by label; if there are several, the best on the tuning seeds plays.
     rival : bool
         False for our own policy with a part switched off, and for those that are told the true shifts.
+    contextual : bool
+        False for a policy that knows arms by their ids alone; it sits out real data, where few arms come twice.
     """
 
     title: str
     variants: Mapping[str, Builder]
     rival: bool = True
+    contextual: bool = True
 
 
 def _strength(brief: Brief, strength: str) -> dict[str, float]:
@@ -114,7 +117,12 @@ REFERENCE = "oracle-paper"
 def entrants() -> dict[str, Entrant]:
     """Everyone: the registry, the tuned rivals, and DriftUCB in parts."""
     plain = {
-        name: Entrant(entry.title, {"": entry.build}, rival=name != OURS and not name.startswith("oracle"))
+        name: Entrant(
+            entry.title,
+            {"": entry.build},
+            rival=name != OURS and not name.startswith("oracle"),
+            contextual=entry.told != "reward range",
+        )
         for name, entry in REGISTRY.items()
     }
     return {**plain, **TUNED, **PARTS}

@@ -22,7 +22,7 @@ from driftbandit.files import whole_file
 from driftbandit.policies.registry import Builder
 
 TUNING_SEEDS = range(1000, 1005)
-"""Rivals are tuned on these; the scoreboard never sees them."""
+"""Rivals are tuned on these, on real data on the first of them; the scoreboard never sees them."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,9 @@ def play_all(
     options: dict[str, Any] = {"processes": processes or os.cpu_count() or 1, "progress": progress}
     grids = {name: entrant for name, entrant in entrants.items() if len(entrant.variants) > 1}
     variants = {_variant(name, label): build for name, e in grids.items() for label, build in e.variants.items()}
-    tuning = {name: list(tuning_seeds)[: scenario.most_seeds] for name, scenario in scenarios.items()}
+    tuning = {
+        name: list(tuning_seeds)[: 1 if scenario.kind == "real" else None] for name, scenario in scenarios.items()
+    }
     trials = _play(scenarios, tuning, dict.fromkeys(scenarios, variants), folder, fresh, options)
     chosen = {}
     for scenario in scenarios:
@@ -105,6 +107,7 @@ def play_all(
         scenario: {
             _variant(name, label): entrant.variants[label]
             for name, entrant in entrants.items()
+            if entrant.contextual or scenarios[scenario].kind != "real"
             for label in [chosen.get((scenario, name), next(iter(entrant.variants)))]
         }
         for scenario in scenarios
@@ -143,8 +146,6 @@ def _play(
                 jobs.append(Job(name, scenario, seed, left, folder))
     total = sum(len(field[name]) * len(seeds[name]) for name in scenarios)
     to_do = sum(len(job.variants) for job in jobs)
-    # The longest first: a core that starts one last would keep the others waiting.
-    jobs.sort(key=lambda job: job.scenario.kind != "real")
     for _ in work_off(
         jobs, _run, total=total, finished=total - to_do, runs_of=lambda job: len(job.variants), **options
     ):
