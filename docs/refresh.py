@@ -45,6 +45,7 @@ def main() -> None:
     """Run the commands and write the pages."""
     run("compare")
     run("paper", "all")
+    run("arena")
     run("bench", "--out", "runs/bench")
     paper = RUNS / "paper"
     pages = sorted((DOCS / "paper").glob("*.md"))
