@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from driftbandit import LinUCB, World
 from driftbandit.arena import league
-from driftbandit.arena.entrants import PARTS, TUNED, Entrant, entrants, imported
+from driftbandit.arena.entrants import BOUND, PARTS, TUNED, Entrant, entrants, imported
 from driftbandit.arena.league import Result, play_all
 from driftbandit.arena.report import run
 from driftbandit.arena.scenarios import QUICK, SCENARIOS, Scenario
@@ -108,7 +108,7 @@ def test_scoreboard_adds_up():
 
 def test_everyone_takes_part():
     field = entrants()
-    assert set(field) == {*REGISTRY, *TUNED, *PARTS}
+    assert set(field) == {*REGISTRY, *BOUND, *TUNED, *PARTS}
     assert not field["driftucb"].rival
     assert not field["oracle"].rival
     for entrant in [*TUNED.values(), *PARTS.values()]:
