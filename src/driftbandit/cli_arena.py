@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -12,8 +14,11 @@ from driftbandit.cli_shared import AsJson, deliver, friendly_errors
 
 def arena(
     scenarios: Annotated[
-        str, typer.Option(help="Names separated by commas, 'all', or kinds: shifts, still, drift, real.")
-    ] = "all",
+        str | None,
+        typer.Option(
+            help="Names separated by commas, 'all', or kinds: shifts, still, drift, real. Default: all, or your own."
+        ),
+    ] = None,
     policies: Annotated[str, typer.Option(help="Names separated by commas, or 'all'.")] = "all",
     policy: Annotated[
         list[str] | None, typer.Option(help="A policy of your own: package.module:builder, a function of a Brief.")
@@ -39,6 +44,9 @@ def arena(
     with friendly_errors():
         from driftbandit.arena.report import run
 
+        sys.path.insert(0, os.getcwd())  # where your own modules are; a console script does not look there
+        if scenarios is None:
+            scenarios = "" if scenario else "all"
         artefact = run(
             scenarios=[name.strip() for name in scenarios.split(",") if name.strip()],
             policies=[name.strip() for name in policies.split(",") if name.strip()],

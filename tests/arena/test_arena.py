@@ -1,6 +1,8 @@
 """The arena on worlds small enough to play here."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -147,6 +149,26 @@ def test_command_plays_own_policies_and_scenarios(tmp_path, monkeypatch):
     assert {(line["scenario"], line["policy"]) for line in scores} == {
         ("OWN_WORLD", name) for name in ("driftucb", "linucb", "oracle-paper", "greedy")
     }
+
+
+def test_own_modules_are_found_beside_the_command(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "from driftbandit import LinUCB, World\n"
+        "busy = World(period=50, horizon=120)\n"
+        "one = World(pool=1, horizon=50)\n"
+        "def eager(brief):\n"
+        "    return LinUCB(brief.dim, explore=1.0)\n"
+    )
+    command = "from driftbandit.cli import app; app()"
+    arguments = ["arena", "--policy", "mine:eager", "--scenario", "mine:busy", "--scenario", "mine:one", "--json"]
+    arguments += ["--policies", "driftucb,linucb", "--seeds", "1", "--processes", "1"]
+    done = subprocess.run(
+        [sys.executable, "-c", command, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    scores = json.loads(done.stdout, parse_constant=pytest.fail)["scores"]
+    assert {line["scenario"] for line in scores} == {"busy", "one"}, "your own alone, unless others are asked for"
+    assert next(line for line in scores if line["scenario"] == "one")["regret"] == 0.0
 
 
 @pytest.mark.parametrize(

@@ -175,6 +175,7 @@ def test_refuses_features_beyond_its_scale():
         ({"explore": 2.0, "explore_most": 1.0}, "explore_most"),
         ({"delta": 0.0}, "delta"),
         ({"memory": (0.5,)}, "memory"),
+        ({"memory": 50.0}, "memory"),
         ({"memory": (float("nan"),)}, "memory"),
         ({"share": 2.0}, "share"),
     ],
@@ -191,6 +192,11 @@ def test_restore_refuses_nonsense():
         state[name][drift.ROUNDS] = spoil
         with pytest.raises(ValueError, match=name):
             policy.restore(state)
+
+
+def test_explores_as_much_as_told():
+    assert DriftUCB(2, explore=4.0).explore_most == 4.0
+    assert DriftUCB(2).explore_most == 3.0
 
 
 def test_memory_stays_flat():

@@ -293,7 +293,7 @@ def test_the_warning_has_the_number_to_use():
     policy = DLinUCB(1, 0.5)
     for t in range(63):
         policy.learn([1.0], 5.0 * (t % 10 == 0))
-    said = r"rewards are 0 or 5, 11 % of them 5: .* noise='auto', .* noise=1.6/sqrt\(n\)"
+    said = r"rewards are 0 or 5, 10.9 % of them 5: .* noise='auto', .* noise=1.6/sqrt\(n\)"
     with pytest.warns(ClickWarning, match=said):
         policy.learn([1.0], 0.0)
 

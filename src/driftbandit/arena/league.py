@@ -21,8 +21,8 @@ from driftbandit.evaluation.workers import work_off
 from driftbandit.files import whole_file
 from driftbandit.policies.registry import Builder
 
-TUNING_SEEDS = range(1000, 1005)
-"""Rivals are tuned on these, on real data on the first of them; the scoreboard never sees them."""
+FIRST_TUNING_SEED = 1000
+"""Rivals are tuned on the seeds from here on, on real data on this one alone; the scoreboard never sees them."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def play_all(
     seeds: Sequence[int],
     *,
     out: str | os.PathLike[str],
-    tuning_seeds: Sequence[int] = TUNING_SEEDS,
+    tuning_seeds: Sequence[int] = range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + 3),
     processes: int | None = None,
     progress: bool = False,
     fresh: bool = False,
@@ -165,11 +165,9 @@ def _run(job: Job) -> None:
     for policy, build in job.variants.items():
         key = run_key(job.scenario.environment, job.seed, policy, build)
         stored[policy] = key, _result(job, policy, play(policy, build, rounds))
-    path = _path(job.folder, job.name, job.seed)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lines = {policy: {"key": key, **vars(result)} for policy, (key, result) in stored.items()}
-    with whole_file(path) as part:
-        part.write_text(json.dumps(lines, indent=1), encoding="utf-8")
+        lines = {name: {"key": made_by, **vars(result)} for name, (made_by, result) in stored.items()}
+        with whole_file(_path(job.folder, job.name, job.seed)) as part:
+            part.write_text(json.dumps(lines, indent=1), encoding="utf-8")
 
 
 def _result(job: Job, policy: str, trace: Trace) -> Result:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import cast
 
 from driftbandit.arena.entrants import TUNED, Entrant, entrants, imported
-from driftbandit.arena.league import TUNING_SEEDS, Result, play_all
+from driftbandit.arena.league import FIRST_TUNING_SEED, Result, play_all
 from driftbandit.arena.scenarios import QUICK, SCENARIOS, Scenario
 from driftbandit.arena.scoreboard import (
     detection_table,
@@ -18,6 +19,7 @@ from driftbandit.arena.scoreboard import (
     scoreboard,
     time_table,
 )
+from driftbandit.core import as_count
 from driftbandit.environments.hetrec import HybridUser
 from driftbandit.environments.rounds import Environment
 from driftbandit.environments.tables import data_folder
@@ -76,7 +78,7 @@ def run(
         field,
         seeds,
         out=out,
-        tuning_seeds=TUNING_SEEDS[:tuning],
+        tuning_seeds=range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + as_count("tuning", tuning)),
         processes=processes,
         progress=progress,
         fresh=fresh,
@@ -101,7 +103,7 @@ def run(
         tables=[table for table in tables if table.cells],
         figures={"arena": heatmap(scores, chosen, field)},
         data={
-            "scores": [{"scenario": s, "policy": p, **vars(found)} for (s, p), found in scores.items()],
+            "scores": [{"scenario": s, "policy": p, **found.as_dict()} for (s, p), found in scores.items()],
             "tuned": [{"scenario": s, "policy": p, "settings": label} for (s, p), label in settings.items()],
             "skipped": skipped,
         },
@@ -123,7 +125,7 @@ def _scenarios(names: Sequence[str], own: Sequence[str]) -> tuple[dict[str, Scen
     for path in own:
         thing = imported(path)
         if not isinstance(thing, Scenario):
-            if not hasattr(thing, "rounds"):
+            if not hasattr(thing, "rounds") or not is_dataclass(thing):
                 raise ValueError(f"scenario: {path!r} is neither a Scenario nor an environment")
             thing = Scenario(path, "shifts", cast(Environment, thing))
         chosen[path.rsplit(":", 1)[1]] = thing
@@ -131,7 +133,7 @@ def _scenarios(names: Sequence[str], own: Sequence[str]) -> tuple[dict[str, Scen
     for name, scenario in list(chosen.items()):
         if isinstance(scenario.environment, HybridUser):
             try:
-                data_folder(name.split("-", 1)[0], scenario.environment.folder or None)
+                data_folder(type(scenario.environment).__name__.lower(), scenario.environment.folder or None)
             except FileNotFoundError as error:
                 skipped[name] = str(error)
                 del chosen[name]

@@ -36,6 +36,10 @@ class Score:
     delay: float
     microseconds: float
 
+    def as_dict(self) -> dict[str, float | None]:
+        """Plain numbers, for JSON; what is not a number is None."""
+        return {name: None if math.isnan(value) else value for name, value in vars(self).items()}
+
 
 Scores = dict[tuple[str, str], Score]
 """By scenario and entrant."""
@@ -93,9 +97,9 @@ def scoreboard(
                 name,
                 _mean(ours),
                 _mean(reference) if reference else "",
-                f"{ours.regret / reference.regret:.2f}" if reference else "",
+                _ratio(ours, reference) if reference else "",
                 _mean(rival),
-                f"{ours.regret / rival.regret:.2f}",
+                _ratio(ours, rival),
                 entrants[best].title + (f" ({settings})" if settings else ""),
                 f"{1 + sum(regret < ours.regret for regret in fairly)} of {1 + len(fairly)}",
             )
@@ -183,6 +187,10 @@ def time_table(scores: Scores, entrants: Mapping[str, Entrant]) -> Table:
     )
 
 
+def _ratio(ours: Score, theirs: Score) -> str:
+    return f"{ours.regret / theirs.regret:.2f}" if theirs.regret else ""
+
+
 def _average(values: Sequence[float]) -> str:
     return f"{np.mean(values):.2f}" if values else ""
 
@@ -204,8 +212,8 @@ def heatmap(scores: Scores, scenarios: Mapping[str, Scenario], entrants: Mapping
     ratios = np.full((len(entrants), len(names)), np.nan)
     for column, name in enumerate(names):
         regrets = [scores[name, p].regret if (name, p) in scores else math.nan for p in entrants]
-        ratios[:, column] = np.array(regrets) / np.nanmin(regrets)
-    order = _order(ratios, list(entrants))
+        ratios[:, column] = np.array(regrets) / max(np.nanmin(regrets), np.finfo(float).tiny)
+    order = _order(ratios)
     ratios = ratios[order]
     titles = [list(entrants.values())[row].title for row in order]
     figure = Figure(figsize=(3.2 + 0.42 * len(names), 1.8 + 0.3 * len(order)), layout="constrained")
@@ -228,8 +236,8 @@ def heatmap(scores: Scores, scenarios: Mapping[str, Scenario], entrants: Mapping
     return figure
 
 
-def _order(ratios: Floats, names: Sequence[str]) -> list[int]:
+def _order(ratios: Floats) -> list[int]:
     """Best first, by the mean logarithm of the ratios."""
     with np.errstate(invalid="ignore"):
         level = [float(np.nanmean(np.log(row))) if np.isfinite(row).any() else math.inf for row in ratios]
-    return sorted((row for row in range(len(names)) if math.isfinite(level[row])), key=lambda row: level[row])
+    return sorted((row for row in range(len(ratios)) if math.isfinite(level[row])), key=lambda row: level[row])

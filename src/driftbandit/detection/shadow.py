@@ -15,7 +15,7 @@ import numpy as np
 
 from driftbandit.core import Floats
 from driftbandit.kernels import ridge
-from driftbandit.kernels.compile import jit
+from driftbandit.kernels.compile import finite, jit
 from driftbandit.state import Stateful
 
 _PRIOR = 15.0
@@ -92,6 +92,8 @@ class Shadow(Stateful):
 @jit
 def _follow(numbers: Floats, row: Floats, x: Floats, residual: float, variance: float) -> None:
     _, mean, square = ridge.project(numbers, row, x)
+    if not finite(square):  # features far beyond those it started with: they tell it nothing
+        return
     gap = residual - mean
     gain = (residual * residual - gap * gap / (1.0 + square)) / variance - math.log1p(square)
     numbers[_EVIDENCE] += 0.5 * gain

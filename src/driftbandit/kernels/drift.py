@@ -103,12 +103,10 @@ def choose(rules: Floats, memo: Floats, weights: Floats, models: Floats, feature
         total += square / count
         largest = max(largest, square)
     if memo[FIRST_SQUARE] == 0.0 and total > 0.0:
-        if largest > _LARGEST * total:
-            return NOT_USABLE
         begin(memo, models, total, d)
     if not largest <= _LARGEST * memo[FIRST_SQUARE]:
         return NOT_USABLE
-    mixture = _mixture(rules, memo, weights, models)
+    mixture = _mixture(rules, memo, weights, models, d)
     variances = squares(mixture, features)
     spread = memo[POOL_VARIANCE] / memo[PICK_VARIANCE] if memo[PICK_VARIANCE] > 0.0 else 1.0
     explore = min(rules[EXPLORE] * max(spread, 1.0), rules[EXPLORE_MOST])
@@ -132,10 +130,9 @@ def choose(rules: Floats, memo: Floats, weights: Floats, models: Floats, feature
 
 
 @jit
-def _mixture(rules: Floats, memo: Floats, weights: Floats, models: Floats) -> Floats:
+def _mixture(rules: Floats, memo: Floats, weights: Floats, models: Floats, d: int) -> Floats:
     """Row with the weighted mean of the models' means and covariances."""
     result = np.zeros(models.shape[1])
-    d = _dim(models)
     heaviest = np.argmax(weights)
     for m in range(len(weights)):
         weight = weights[m]
@@ -150,12 +147,6 @@ def _mixture(rules: Floats, memo: Floats, weights: Floats, models: Floats) -> Fl
         for i in range(1 + d, len(row)):
             result[i] += scale * row[i]
     return result
-
-
-@jit
-def _dim(models: Floats) -> int:
-    """Number of features of rows of this length."""
-    return int((math.sqrt(8.0 * models.shape[1] + 1.0) - 3.0) / 2.0 + 0.5)
 
 
 @jit

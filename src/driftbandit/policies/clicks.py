@@ -69,7 +69,7 @@ class ClickWatch:
             return None
         deviation = size * math.sqrt(share * (1.0 - share))
         return (
-            f"rewards are 0 or {self.value:g}, {100 * share:.2g} % of them {self.value:g}: {problem}. No noise level "
+            f"rewards are 0 or {self.value:g}, {100 * share:.3g} % of them {self.value:g}: {problem}. No noise level "
             "works on single clicks; use noise='auto', or learn from means of n of them with "
             f"noise={deviation:.2g}/sqrt(n)"
         )

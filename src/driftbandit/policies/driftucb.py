@@ -11,7 +11,7 @@ says what each part buys.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,6 +23,8 @@ from driftbandit.kernels import drift
 from driftbandit.kernels.evidence import RUNGS, clear, rung_size
 from driftbandit.kernels.ridge import row_size
 from driftbandit.policies.base import PolicyBase
+
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +78,8 @@ class DriftUCB(PolicyBase):
     explore : float
         Multiplier of an arm's standard deviation in the choice; it rises to `explore_most` while the chosen arms are
         much better known than the others shown.
-    explore_most : float
-        See `explore`.
+    explore_most : float, optional
+        See `explore`; by default 3, or `explore` if that is more.
     delta : float
         How rare a false alarm should be: an alarm needs log-evidence of ln((incumbent's rewards + 2) / delta).
     memory : sequence of float
@@ -116,7 +118,7 @@ class DriftUCB(PolicyBase):
         dim: int,
         *,
         explore: float = 0.5,
-        explore_most: float = 3.0,
+        explore_most: float | None = None,
         delta: float = 0.02,
         memory: Sequence[float] = (50.0, 500.0, 5_000.0, 50_000.0),
         share: float = 0.001,
@@ -126,8 +128,11 @@ class DriftUCB(PolicyBase):
         super().__init__()
         self.dim = as_dim(dim)
         self.explore = as_number("explore", explore, 0.0)
-        self.explore_most = as_number("explore_most", explore_most, self.explore)
+        most = max(3.0, self.explore) if explore_most is None else explore_most
+        self.explore_most = as_number("explore_most", most, self.explore)
         self.delta = as_number("delta", delta, 0.0, 1.0, open_low=True)
+        if not isinstance(memory, Iterable):
+            raise ValueError(f"memory: expected a sequence of numbers, got {memory!r}")
         self.memory = tuple(as_number("memory", rounds, 1.0) for rounds in memory)
         self.share = as_number("share", share, 0.0, 1.0)
         self.detect = bool(detect)
@@ -217,7 +222,8 @@ class DriftUCB(PolicyBase):
         )
 
     def _after_restore(self) -> None:
-        if (self._memo < 0.0)[[drift.ROUNDS, drift.FIRST_SQUARE, drift.NOISE]].any():
-            raise ValueError("state: memo: counts and squares must not be negative")
-        if (self._weights < 0.0).any() or not 0.0 < self._weights.sum() < 2.0:
+        signed = np.delete(self._memo, drift.HIT_VALUE)
+        if (signed < 0.0).any() or (self._memo[drift.FIRST_SQUARE] > 0.0 and self._memo[drift.NOISE] <= 0.0):
+            raise ValueError("state: memo: counts and squares must not be negative, nor the noise 0")
+        if (self._weights < 0.0).any() or abs(self._weights.sum() - 1.0) > _ROUNDING:
             raise ValueError("state: weights: expected shares that add up to 1")
