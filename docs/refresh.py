@@ -13,6 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 RUNS = ROOT / "runs"
+ON_DATA = "driftucb,dlinucb-released,adts,linucb,random,oracle-paper,discounted-tuned"
 COMMAND = Path(sys.executable).with_name("driftbandit")
 
 
@@ -41,11 +42,25 @@ def replace(page: Path, name: str, content: str) -> None:
     page.write_text(pattern.sub(lambda found: f"{found[1]}{content}\n{found[2]}", text), encoding="utf-8")
 
 
+def write_arena() -> None:
+    """Scoreboard, detection and time of the simulated worlds, rewards of the real ones, and the picture."""
+    arena, real = RUNS / "arena" / "arena.md", RUNS / "arena-real" / "arena.md"
+    for name, titles in {
+        "arena": ["Scoreboard: regret of DriftUCB, told nothing"],
+        "detection": ["Detection"],
+        "time": ["Time of a round"],
+    }.items():
+        replace(DOCS / "arena.md", name, "\n\n".join(section(arena, title) for title in titles))
+    replace(DOCS / "arena.md", "real", section(real, "Real data: total reward"))
+    shutil.copy(arena.with_suffix(".png"), DOCS / "images" / "arena.png")
+
+
 def main() -> None:
     """Run the commands and write the pages."""
     run("compare")
     run("paper", "all")
-    run("arena")
+    run("arena", "--scenarios", "shifts,still,drift")
+    run("arena", "--scenarios", "real", "--policies", ON_DATA, "--out", "runs/arena-real")
     run("bench", "--out", "runs/bench")
     paper = RUNS / "paper"
     pages = sorted((DOCS / "paper").glob("*.md"))
@@ -58,6 +73,7 @@ def main() -> None:
             shutil.copy(picture, DOCS / "images" / picture.name)
     shutil.copy(RUNS / "compare" / "compare.png", DOCS / "images" / "compare.png")
     replace(ROOT / "README.md", "table1", section(paper / "table1.md", "Paper and ours"))
+    write_arena()
     speed, loading = tables_of(RUNS / "bench" / "bench.md").split("\n## ")
     replace(DOCS / "performance.md", "bench", speed.strip())
     replace(DOCS / "performance.md", "loading", f"## {loading}")

@@ -53,6 +53,9 @@ def progress_bar(what: str, wanted: bool) -> Iterator[Callable[[int, int], objec
 # Columns of a page where there is no terminal to ask.
 _PAGE_WIDTH = 120
 
+# A column of numbers narrower than this cannot be read.
+_NARROWEST = 9
+
 
 def deliver(artefacts: Sequence[Artefact], out: Path | None, as_json: bool) -> None:
     """Write the artefacts and show them."""
@@ -94,6 +97,9 @@ def _show(console: Any, table: Table) -> None:
         pad_edge=False,
     )
     columns = list(zip(table.headings, *table.cells, strict=True))
+    if len(columns) * _NARROWEST > console.width:
+        console.print(f"{table.title}: too wide for here, see the files below", style="italic", highlight=False)
+        return
     fits = sum(max(len(cell) for cell in column) + 1 for column in columns) <= console.width
     for number, heading in enumerate(table.headings):
         right = table.numbers and number
