@@ -6,7 +6,7 @@ the same number of connections, in turns.
 
 from __future__ import annotations
 
-import asyncio
+import itertools
 import json
 import os
 import socket
@@ -16,17 +16,19 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from driftbandit.benchmarks.load import drive, post, resident_bytes
+
 DIM = 25
 ARMS = 10
 CATALOGUE = 100
+BATCH = 100
 
 _CONSTANT = """
 import msgspec, sys
@@ -58,21 +60,9 @@ serve(build_app("sqlite:" + sys.argv[2], secure=False), "127.0.0.1", int(sys.arg
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """Requests or pairs a second, and latencies of requests in seconds."""
-
-    rate: float
-    latencies: list[float]
-
-    def percentile(self, share: float) -> float:
-        """The latency below which this share of the requests were answered."""
-        return float(np.quantile(self.latencies, share)) if self.latencies else float("nan")
-
-
 @contextmanager
-def server(script: str, core: int | None, *arguments: str) -> Iterator[int]:
-    """Run a server on one core; yields its port."""
+def server(script: str, core: int | None, *arguments: str) -> Iterator[tuple[int, int]]:
+    """Run a server on one core; yields its port and process id."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
@@ -88,101 +78,37 @@ def server(script: str, core: int | None, *arguments: str) -> Iterator[int]:
                 if process.poll() is not None or time.monotonic() > deadline:
                     raise RuntimeError("the server did not start") from None
                 time.sleep(0.05)
-        yield port
+        yield port, process.pid
     finally:
         process.terminate()
         process.wait(30)
 
 
-class _Connection:
-    """A bare HTTP/1.1 connection: the client must cost less than what it measures."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-
-    async def open(self) -> _Connection:
-        self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
-        return self
-
-    async def post(self, path: str, body: bytes) -> bytes:
-        head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n".encode()
-        self._writer.write(head + body)
-        head = await self._reader.readuntil(b"\r\n\r\n")
-        at = head.index(b"content-length: ") + 16
-        answer = await self._reader.readexactly(int(head[at : head.index(b"\r", at)]))
-        if head[9] != ord("2"):
-            raise RuntimeError(f"{head.split(bytes([13]))[0].decode()}: {answer[:200].decode()}")
-        return answer
-
-    def close(self) -> None:
-        self._writer.close()
-
-
-Body = Callable[[int], bytes]
-
-
-def bodies(seed: int, count: int = 1000) -> list[list[str]]:
-    """Pools of arms from the catalogue."""
+def pools(seed: int = 0, count: int = 1000) -> list[str]:
+    """Pools of arms from the catalogue, as JSON."""
     rng = np.random.default_rng(seed)
-    return [[f"a{arm}" for arm in rng.permutation(CATALOGUE)[:ARMS]] for _ in range(count)]
+    return [json.dumps([f"a{arm}" for arm in rng.permutation(CATALOGUE)[:ARMS]]) for _ in range(count)]
 
 
-async def pairs(port: int, connections: int, seconds: float, tag: str, pace: float | None = None) -> Measured:
-    """Decide and reward, over and over; with `pace`, at that many pairs a second."""
-    pools = [json.dumps(pool) for pool in bodies(0)]
-    done = 0
-    latencies: list[float] = []
-    end = time.perf_counter() + seconds
-
-    async def work(number: int) -> None:
-        nonlocal done
-        connection = await _Connection(port).open()
-        count = 0
-        due = time.perf_counter() + (0.0 if pace is None else number / pace)
-        while (now := time.perf_counter()) < end:
-            if pace is not None:
-                if due > now:
-                    await asyncio.sleep(due - now)
-                due += connections / pace
-            ident = f"{tag}{number}-{count}"
-            count += 1
-            started = time.perf_counter()
-            body = f'{{"decision_id":"{ident}","arms":{pools[count % 1000]}}}'.encode()
-            await connection.post("/v1/loops/x/decisions", body)
-            between = time.perf_counter()
-            await connection.post(f"/v1/loops/x/decisions/{ident}/reward", b'{"value":%d}' % (count % 2))
-            latencies.extend((between - started, time.perf_counter() - between))
-            done += 1
-        connection.close()
-
-    started = time.perf_counter()
-    await asyncio.gather(*(work(number) for number in range(connections)))
-    return Measured(done / (time.perf_counter() - started), latencies)
+POOLS = pools()
 
 
-async def batches(port: int, connections: int, seconds: float, tag: str, size: int = 100) -> Measured:
-    """The same pairs in batches."""
-    pools = [json.dumps(pool) for pool in bodies(0)]
-    done = 0
-    end = time.perf_counter() + seconds
+def pairs(tag: str) -> Iterator[bytes]:
+    """Decide and reward, over and over."""
+    for count in itertools.count():
+        ident = f"{tag}-{count}"
+        yield post("/v1/loops/x/decisions", f'{{"decision_id":"{ident}","arms":{POOLS[count % 1000]}}}'.encode())
+        yield post(f"/v1/loops/x/decisions/{ident}/reward", b'{"value":0.%d}' % (1 + count % 9))
 
-    async def work(number: int) -> None:
-        nonlocal done
-        connection = await _Connection(port).open()
-        count = 0
-        while time.perf_counter() < end:
-            idents = [f"{tag}{number}-{count}-{item}" for item in range(size)]
-            count += 1
-            decisions = ",".join(f'{{"decision_id":"{ident}","arms":{pools[i]}}}' for i, ident in enumerate(idents))
-            await connection.post("/v1/loops/x/decisions:batch", f'{{"decisions":[{decisions}]}}'.encode())
-            rewards = ",".join(f'{{"decision_id":"{ident}","value":{i % 2}}}' for i, ident in enumerate(idents))
-            await connection.post("/v1/loops/x/rewards:batch", f'{{"rewards":[{rewards}]}}'.encode())
-            done += size
-        connection.close()
 
-    started = time.perf_counter()
-    await asyncio.gather(*(work(number) for number in range(connections)))
-    return Measured(done / (time.perf_counter() - started), [])
+def batches(tag: str) -> Iterator[bytes]:
+    """The same pairs, many in a request."""
+    for count in itertools.count():
+        idents = [f"{tag}-{count}-{item}" for item in range(BATCH)]
+        decisions = ",".join(f'{{"decision_id":"{ident}","arms":{POOLS[i]}}}' for i, ident in enumerate(idents))
+        yield post("/v1/loops/x/decisions:batch", f'{{"decisions":[{decisions}]}}'.encode())
+        rewards = ",".join(f'{{"decision_id":"{ident}","value":0.{1 + i % 9}}}' for i, ident in enumerate(idents))
+        yield post("/v1/loops/x/rewards:batch", f'{{"rewards":[{rewards}]}}'.encode())
 
 
 def put(port: int, path: str, body: Any) -> None:
@@ -201,29 +127,42 @@ def set_up(port: int) -> None:
 
 
 def measure(*, seconds: float = 3.0, turns: int = 3, connections: int = 64) -> dict[str, float]:
-    """Run everything in turns; the numbers are medians over the turns."""
+    """Run everything in turns; the numbers are medians over the turns.
+
+    Ratios are given by the clock, and by processor time of the server, which other work on the machine hardly changes.
+    """
     core = min(os.sched_getaffinity(0)) if len(os.sched_getaffinity(0)) > 1 else None
     if core is not None:
         os.sched_setaffinity(0, os.sched_getaffinity(0) - {core})  # the client has the other cores
     found: dict[str, list[float]] = {}
     with (
         tempfile.TemporaryDirectory() as folder,
-        server(_SERVE, core, str(Path(folder, "a.db"))) as port,
-        server(_CONSTANT, core) as constant,
+        server(_SERVE, core, str(Path(folder, "a.db"))) as (port, pid),
+        server(_CONSTANT, core) as (constant, constant_pid),
     ):
         set_up(port)
-        asyncio.run(pairs(port, connections, 1.0, "warm"))
+        drive(port, pid, [pairs(f"w{number}") for number in range(connections)], 1.0)
         for turn in range(turns):
-            plain = asyncio.run(pairs(constant, connections, seconds, f"p{turn}-")).rate
-            single = asyncio.run(pairs(port, connections, seconds, f"s{turn}-")).rate
-            many = asyncio.run(batches(port, 4, seconds, f"b{turn}-")).rate
-            half = asyncio.run(pairs(port, connections, seconds, f"h{turn}-", pace=single / 2))
+            plain = drive(constant, constant_pid, [pairs(f"p{turn}-{n}") for n in range(connections)], seconds)
+            single = drive(port, pid, [pairs(f"s{turn}-{n}") for n in range(connections)], seconds)
+            many = drive(port, pid, [batches(f"b{turn}-{n}") for n in range(4)], seconds)
+            pace = single.requests / single.seconds / 2
+            half = drive(port, pid, [pairs(f"h{turn}-{n}") for n in range(connections)], seconds, pace)
+            rates = [load.requests / 2 / load.seconds for load in (plain, single, many)]
+            costs = [load.cpu / load.requests * 2 * 1e6 for load in (plain, single, many)]
+            rates[2] *= BATCH
+            costs[2] /= BATCH
             for name, value in (
-                ("constant pairs/s", plain),
-                ("durable pairs/s", single),
-                ("durable / constant", single / plain),
-                ("batched pairs/s", many),
-                ("batched / single", many / single),
+                ("constant: pairs/s", rates[0]),
+                ("durable: pairs/s", rates[1]),
+                ("durable / constant, by the clock", rates[1] / rates[0]),
+                ("batched: pairs/s", rates[2]),
+                ("batched / single, by the clock", rates[2] / rates[1]),
+                ("constant: server's CPU us a pair", costs[0]),
+                ("durable: server's CPU us a pair", costs[1]),
+                ("durable / constant, by CPU", costs[0] / costs[1]),
+                ("batched: server's CPU us a pair", costs[2]),
+                ("batched / single, by CPU", costs[1] / costs[2]),
                 ("p50 ms at half load", half.percentile(0.5) * 1e3),
                 ("p99 ms at half load", half.percentile(0.99) * 1e3),
             ):
@@ -231,6 +170,21 @@ def measure(*, seconds: float = 3.0, turns: int = 3, connections: int = 64) -> d
     return {name: statistics.median(values) for name, values in found.items()}
 
 
+def memory(decisions: int = 1_000_000, *, steps: int = 10) -> list[float]:
+    """Megabytes that the service has resident after each tenth of so many decisions, each with its reward."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder, server(_SERVE, None, str(Path(folder, "a.db"))) as (port, pid):
+        set_up(port)
+        for step in range(steps):
+            parts = [itertools.islice(batches(f"m{step}-{n}"), decisions // steps // BATCH // 2) for n in range(4)]
+            drive(port, pid, parts, float("inf"))
+            found.append(resident_bytes(pid) / 1e6)
+    return found
+
+
 if __name__ == "__main__":
-    for name, value in measure().items():
-        print(f"{name:22} {value:12.2f}")
+    if sys.argv[1:] == ["memory"]:
+        print("MB after each 100,000 decisions:", " ".join(f"{value:.0f}" for value in memory()))
+    else:
+        for name, value in measure().items():
+            print(f"{name:34} {value:12.2f}")

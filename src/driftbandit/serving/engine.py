@@ -11,8 +11,7 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -189,7 +188,7 @@ class Engine:
         def load(role: int, epoch: int, scope: str) -> bytes | None:
             return None if whole_log else self.store.model(number, shard, role, epoch, scope)
 
-        loop = Loop(row.name, shard, load, self._scopes_in_memory)
+        loop = Loop(row.name, shard, load, self._scopes_in_memory, number)
         snapshot = None if whole_log else self.store.snapshot(number, shard)
         if snapshot is not None:
             loop.restore(snapshot[1])
@@ -264,13 +263,15 @@ class Engine:
         self.refresh()
         return self.configuration(name)
 
-    def look_up(self, name: str, ids: Iterable[str]) -> None:
+    def look_up(self, name: str, ids: list[str]) -> None:
         """Read what is known of these decisions from the store, all at once, before commands that name them."""
         entry = self._loops.get(name)
         if entry is None:
             return
-        parts = list(entry.parts.values())
-        unknown = [given for given in ids if not any(given in part.open or given in part.closed for part in parts)]
+        unknown = ids
+        for part in entry.parts.values():
+            open_ones, closed = part.open, part.closed
+            unknown = [given for given in unknown if given not in open_ones and given not in closed]
         if unknown:
             for found in self.store.closed(entry.row.number, unknown).values():
                 if found.shard in entry.parts:
@@ -281,8 +282,6 @@ class Engine:
     def decide(self, name: str, request: DecisionRequest) -> tuple[bool, Decision]:
         """Choose an arm; says whether the decision is new. Its id must have gone through `look_up`."""
         entry = self._entry(name)
-        arms = request.arms
-        ids, features = (None, None) if arms is None else split_arms(arms)
         scope = request.scope
         if scope is not None:
             check_name("scope", scope)
@@ -294,27 +293,26 @@ class Engine:
             for part in entry.parts.values():
                 record = part.open.get(given) or part.closed.get(given) or part.known.get(given)
                 if record is not None:
-                    return False, self._again(entry, part, given, record.seq, scope, ids, features)
+                    return False, self._again(entry, part, request, record.seq)
             check_name("decision_id", given)
             loop = self._part(entry, scope)
         now = self._now(loop)
         if loop.next_due() <= now:
             self._tick(loop, entry.row, now)
-        event = loop.decide(now, given, scope, ids, features)
+        arms = request.arms
+        if arms is not None and type(arms[0]) is str and (known := loop.known_pool(arms)) is not None:  # type: ignore[arg-type]
+            event = loop.decide(now, given, scope, arms, None, known)  # type: ignore[arg-type]
+        else:
+            ids, features = (None, None) if arms is None else split_arms(arms)
+            event = loop.decide(now, given, scope, ids, features)
         self._queue(loop, entry.row, event)
         self._new[entry.row.number, given] = event
         return True, self._answer(event)
 
-    def _again(
-        self,
-        entry: _Entry,
-        loop: Loop,
-        given: str,
-        seq: int,
-        scope: str | None,
-        ids: list[str] | None,
-        features: NDArray[np.float64] | None,
-    ) -> Decision:
+    def _again(self, entry: _Entry, loop: Loop, request: DecisionRequest, seq: int) -> Decision:
+        """The answer that this decision got before, if the request is the same."""
+        given = request.decision_id or ""
+        ids, features = (None, None) if request.arms is None else split_arms(request.arms)
         event: Any = self._new.get((entry.row.number, given))
         if event is None:
             body = self.store.event(entry.row.number, loop.shard, seq)
@@ -322,7 +320,7 @@ class Engine:
                 raise RuntimeError(f"event {seq} is missing from the log")
             event = log.decode(body)
         encoded = None if features is None else features.tobytes()
-        if (event.scope, event.arms, event.features) != (scope, ids, encoded):
+        if (event.scope, event.arms, event.features) != (request.scope, ids, encoded):
             raise Refused(409, f"decision_id {given!r} was used with another body")
         return self._answer(event)
 
@@ -446,8 +444,7 @@ class Engine:
         for role, models in ((MAIN, loop.models), (SHADOW, loop.shadow)):
             if models is not None:
                 rows += [(role, loop.epochs[role], scope, state) for scope, state in models.changed()]
-        closed = [replace(row, loop=number) for row in loop.closed.values()]
-        shot = Snapshot(number, loop.shard, loop.seq, loop.core(), rows, closed, loop.epochs)
+        shot = Snapshot(number, loop.shard, loop.seq, loop.core(), rows, list(loop.closed.values()), loop.epochs)
         self.store.commit(Batch(snapshots=[shot]))
         loop.closed.clear()
         loop.saved_at = loop.seq

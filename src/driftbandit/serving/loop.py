@@ -49,6 +49,9 @@ EVERYONE = ""
 
 MAIN, SHADOW = 0, 1
 _config_decoder = msgspec.json.Decoder(LoopConfig)
+Pool = tuple[Floats | None, Ints | None, int]
+"""Features, numbers and how many."""
+
 _BLOCK = 1024
 _POOLS = 4096
 
@@ -154,12 +157,20 @@ class Loop:
         ``load(role, epoch, scope)`` reads a packed model from the store.
     limit : int
         How many scopes to keep in memory.
+    number : int
+        Under which the store knows it.
     """
 
     def __init__(
-        self, name: str, shard: int, load: Callable[[int, int, str], bytes | None], limit: int = 1_000_000
+        self,
+        name: str,
+        shard: int,
+        load: Callable[[int, int, str], bytes | None],
+        limit: int = 1_000_000,
+        number: int = 0,
     ) -> None:
         self.name = name
+        self.number = number
         self.shard = shard
         self._load = load
         self._limit = limit
@@ -184,7 +195,7 @@ class Loop:
         self._due: list[tuple[int, int, str]] = []
         self._draws: list[list[float]] = []
         self._block = -1
-        self._pools: dict[tuple[str, ...], tuple[Floats, Ints | None]] = {}
+        self._pools: dict[tuple[str, ...], Pool] = {}
         self.bounds = (-math.inf, math.inf)
         """Lowest and highest reward that is taken."""
         self.models: Models | None = None
@@ -199,23 +210,24 @@ class Loop:
         scope: str | None,
         arms: list[str] | None,
         features: Floats | None,
+        known: Pool | None = None,
     ) -> Decided:
-        """Choose an arm; the id must be new."""
+        """Choose an arm; the id must be new. `known` is what `known_pool` says of the arms."""
         config = self.config
-        pool, numbers, size = self._pool(arms, features)
+        pool, numbers, size = known or self._pool(arms, features)
         if config.scoped:
             if scope is None:
                 raise Refused(422, "scope: this loop has one model a scope, so a decision must name one")
             owner = scope
         else:
             owner = EVERYONE
-        votes, shadow = self._ask(owner, pool, numbers, size)
+        votes, shadow = self._ask(owner, pool, numbers)
         # Two numbers drawn from the decision's own: exploring or not, and which of the arms or votes.
         number = self.counts.decisions
-        block, place = divmod(number, _BLOCK)
-        if block != self._block:
-            self._draws, self._block = draws(self._key, block), block
-        explores, which = self._draws[place]
+        if number // _BLOCK != self._block:
+            self._block = number // _BLOCK
+            self._draws = draws(self._key, self._block)
+        explores, which = self._draws[number % _BLOCK]
         if not votes:
             index = int(which * size)
         else:
@@ -234,7 +246,7 @@ class Loop:
             shadow,
             self.version,
             self.counts.learned,
-            now + round(config.window * 1000.0),
+            now + self._window,
         )
         self._decided(event, pool)
         return event
@@ -327,6 +339,8 @@ class Loop:
         key = blake2b(f"{self.name}/{self.shard}/{config.seed}".encode(), digest_size=16).digest()
         self._key = int.from_bytes(key, "little")
         self._block = -1
+        self._window = round(config.window * 1000.0)
+        self._weighs = weights_of(policy) is not None
         self._pools.clear()
         main, shadow = self.epochs
         if self.models is None:
@@ -348,13 +362,20 @@ class Loop:
         self.arms_version = event.version
         self._pools.clear()
 
-    def _pool(self, arms: list[str] | None, features: Floats | None) -> tuple[Floats | None, Ints | None, int]:
+    def known_pool(self, arms: list[str]) -> Pool | None:
+        """What is known of arms given by id, if they were met before."""
+        try:
+            return self._pools.get(tuple(arms))
+        except TypeError:  # some of them are not ids
+            return None
+
+    def _pool(self, arms: list[str] | None, features: Floats | None) -> Pool:
         """Features, numbers and size of a pool, or why it cannot be used."""
         dim = self.config.dim
         if arms is not None and features is None:
-            known = self._pools.get(tuple(arms))
+            known = self.known_pool(arms)
             if known is not None:
-                return *known, len(arms)
+                return known
         if arms is not None and not 0 < len(set(arms)) == len(arms) <= MAX_ARMS:
             raise Refused(422, f"arms: expected 1 to {MAX_ARMS:,} different ids, got {len(arms)}")
         if features is not None:
@@ -385,7 +406,7 @@ class Loop:
         # Pools repeat: the latest are kept, gathered and checked.
         if len(self._pools) >= _POOLS:
             self._pools.clear()
-        self._pools[tuple(arms)] = pool, numbers
+        self._pools[tuple(arms)] = pool, numbers, len(arms)
         return pool, numbers, len(arms)
 
     def _check_catalogue(self, catalogue: Catalogue) -> None:
@@ -393,7 +414,7 @@ class Loop:
         if self.config.dim is not None and have != self.config.dim:
             raise Refused(422, f"arms: the catalogue has {have} features an arm, the loop {self.config.dim}")
 
-    def _ask(self, owner: str, pool: Floats | None, numbers: Ints | None, size: int) -> tuple[list[int], int]:
+    def _ask(self, owner: str, pool: Floats | None, numbers: Ints | None) -> tuple[list[int], int]:
         """What the policy votes for, and what its shadow would play; refuses features that the policy cannot use."""
         models = self.models
         assert models is not None
@@ -423,9 +444,9 @@ class Loop:
         if verify:
             again = self.decide(event.time, event.id, event.scope, event.arms, features)
             return again == event
-        pool, numbers, size = self._pool(event.arms, features)
+        pool, numbers, _ = self._pool(event.arms, features)
         if self._moved or self.shadow is not None:  # being asked changes them
-            self._ask(event.scope or EVERYONE if self.config.scoped else EVERYONE, pool, numbers, size)
+            self._ask(event.scope or EVERYONE if self.config.scoped else EVERYONE, pool, numbers)
         self._decided(event, pool)
         return True
 
@@ -482,7 +503,7 @@ class Loop:
                 self.series.closed(now, value)
                 if not record.learned:
                     self._learn(record, value)
-            self.closed[decision_id] = ClosedRow(0, decision_id, self.shard, record.seq, record.reward)
+            self.closed[decision_id] = ClosedRow(self.number, decision_id, self.shard, record.seq, record.reward)
 
     def _learn(self, record: Open, value: float) -> None:
         """Teach the models; those started afresh since the decision are spared rewards of their predecessors."""
@@ -505,7 +526,7 @@ class Loop:
                 self.counts.refused += 1
 
     def _teach(self, policy: SavedPolicy, x: Floats | None, value: float, number: int, record: Open) -> None:
-        before = weights_of(policy)
+        before = weights_of(policy) if self._weighs else None
         try:
             changes = policy.learn(x, value, number)
         except ValueError:

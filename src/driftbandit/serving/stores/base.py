@@ -61,8 +61,7 @@ class ChangeRow:
     body: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ClosedRow:
+class ClosedRow(msgspec.Struct, frozen=True, gc=False):
     """A decision whose window has closed: where its event is, and its reward if one came."""
 
     loop: int
