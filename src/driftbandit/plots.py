@@ -268,7 +268,7 @@ def rate_figure(panels: Sequence[RatePanel], articles: Sequence[ArticlePanel], s
         axes.axhline(1.0, color="#888888", linewidth=0.8, linestyle=":")
         axes.set_title(panel.title, fontsize=11)
         axes.set_xlabel("hours")
-        axes.set_ylabel("click-through rate / random logger's")
+        axes.set_ylabel("click-through rate / random logger's, latest tenth of the events")
         axes.grid(axis="y", alpha=0.25)
         axes.legend(fontsize=8.5, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=False)
     above: Axes | None = None
