@@ -226,19 +226,31 @@ def test_paper_rho_as_json(short_paper):
 def test_paper_all_is_one_report_more(short_paper, tmp_path, monkeypatch):
     for place in ("DRIFTBANDIT_DATA", "HOME"):
         monkeypatch.setenv(place, str(tmp_path / "nowhere"))
-    result = succeed("paper", "all", *PAPER_ARGS)
+    result = succeed("paper", "all", "--lines", "3000", *PAPER_ARGS)
     names = {path.stem for path in written(result)}
-    assert names == {"table1", "figure2", "rho"}
+    assert names == {"table1", "figure2", "rho", "figure3"}
     report = Path("out/report.html").read_text(encoding="utf-8")
     assert "out/report.html" in result.stdout
-    for title in ("Table 1", "Figure 2", "The rho study"):
+    for title in ("Table 1", "Figure 2", "The rho study", "made-up log in the R6A format"):
         assert title in report
-    assert report.count("data:image/png;base64,") == 2
+    assert report.count("data:image/png;base64,") == 3
     for left_out in ("figure4 (figure4 needs LastFM or Delicious", "figure5 (lastfm: no data in"):
         assert f"left out: {left_out}" in result.stdout
         assert f"Left out: {left_out}" in report
-    data = as_json("paper", "all", *PAPER_ARGS)
-    assert set(data) == {"table1", "figure2", "rho"}
+    data = as_json("paper", "all", "--lines", "3000", *PAPER_ARGS)
+    assert set(data) == {"table1", "figure2", "rho", "figure3"}
+
+
+def test_paper_figure3_makes_up_a_log(tmp_path):
+    arguments = ("paper", "figure3", "--data", tmp_path, "--lines", "3000", *PAPER_ARGS)
+    result = succeed(*arguments)
+    assert {path.suffix for path in written(result)} == {".png", ".md", ".json", ".html"}
+    assert "made-up log" in result.stdout
+    assert as_json(*arguments)["made_up"] is True
+    assert run("paper", "figure3", "--lines", "0").exit_code == 2
+    few = run("paper", "figure3", "--data", tmp_path, "--lines", "30", *PAPER_ARGS)
+    assert (few.exit_code, few.stderr.count("\n")) == (2, 1)
+    assert "error: groups: expected at most" in few.stderr
 
 
 @pytest.mark.parametrize("artefact", ["figure4", "figure5"])
@@ -249,7 +261,9 @@ def test_paper_without_its_data_is_one_line(artefact, tmp_path):
     assert result.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(("artefact", "seeds"), [("figure4", [200, 201, 202]), ("figure5", [200])])
+@pytest.mark.parametrize(
+    ("artefact", "seeds"), [("figure3", [200, 201, 202, 203, 204]), ("figure4", [200, 201, 202]), ("figure5", [200])]
+)
 def test_paper_reports_seeds_that_nothing_was_chosen_on(artefact, seeds, monkeypatch):
     seen = {}
 

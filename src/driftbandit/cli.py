@@ -135,20 +135,31 @@ class PaperArtefact(StrEnum):
     TABLE1 = "table1"
     FIGURE2 = "figure2"
     RHO = "rho"
+    FIGURE3 = "figure3"
     FIGURE4 = "figure4"
     FIGURE5 = "figure5"
     ALL = "all"
 
 
 # Artefacts made from data sets, which `--data` finds, and their seeds: none that settings were chosen on.
-_ON_DATA = {PaperArtefact.FIGURE4: range(200, 203), PaperArtefact.FIGURE5: range(200, 201)}
+_ON_DATA = {
+    PaperArtefact.FIGURE3: range(200, 205),
+    PaperArtefact.FIGURE4: range(200, 203),
+    PaperArtefact.FIGURE5: range(200, 201),
+}
 
 
 @app.command()
 def paper(
     artefact: Annotated[PaperArtefact, typer.Argument(help="Which table or figure; `all` adds one report of them.")],
     seed: Annotated[int | None, typer.Option(help="First seed; 100, or 200 on data sets.", min=0)] = None,
-    seeds: Annotated[int | None, typer.Option(help="How many; 10, or 3 for figure4, 1 for figure5.", min=1)] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="How many; 10, or 5, 3 and 1 for figures 3, 4 and 5.", min=1)
+    ] = None,
+    lines: Annotated[
+        int | None,
+        typer.Option(help="For figure3: lines of a made-up log (600,000), or of the real one to take.", min=1),
+    ] = None,
     processes: Processes = None,
     data: Annotated[
         Path | None, typer.Option(help="Folder of the data sets; by default $DRIFTBANDIT_DATA. See docs/data.md.")
@@ -174,6 +185,11 @@ def paper(
             module = import_module(f"driftbandit.paper.{name}")
             usual = _ON_DATA.get(name, range(100, 110))
             first = usual.start if seed is None else seed
+            extra: dict[str, str | int | None] = (
+                {"data": None if data is None else str(data)} if name in _ON_DATA else {}
+            )
+            if name is PaperArtefact.FIGURE3:
+                extra["lines"] = lines
             try:
                 artefacts.append(
                     module.run(
@@ -182,7 +198,7 @@ def paper(
                         processes=processes,
                         progress=not as_json,
                         fresh=fresh,
-                        **({"data": None if data is None else str(data)} if name in _ON_DATA else {}),
+                        **extra,
                     )
                 )
             except (FileNotFoundError, ImportError) as error:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from driftbandit.core import Floats
 from driftbandit.evaluation.detection import alarm_rounds
 from driftbandit.evaluation.results import Row, best_first, number_of, summarise
 from driftbandit.evaluation.trace import Trace
@@ -218,6 +219,101 @@ def _mark_changes(axes: Axes, traces: Sequence[Trace], styles: dict[str, dict[st
     for policy, trace in first.items():
         for alarm in alarm_rounds(trace.changes):
             axes.axvline(alarm, ymax=0.08, color=styles[policy]["color"], linewidth=1.6)
+
+
+@dataclass(frozen=True)
+class RatePanel:
+    """A panel of `rate_figure`: its title, curves as hours and normalised rates by policy, and hours of the shifts."""
+
+    title: str
+    curves: Mapping[str, tuple[Floats, Floats]]
+    shifts: Floats
+
+
+@dataclass(frozen=True)
+class ArticlePanel:
+    """An article in `rate_figure`: its title, its rate over the hours, and the hours of detected changes."""
+
+    title: str
+    hours: Floats
+    rates: Floats
+    detected: Floats
+
+
+def rate_figure(panels: Sequence[RatePanel], articles: Sequence[ArticlePanel], shifts: Floats, title: str) -> Figure:
+    """Normalised click-through rates of policies, and those of single articles with detected changes.
+
+    Parameters
+    ----------
+    panels : sequence of RatePanel
+        Side by side.
+    articles : sequence of ArticlePanel
+        One below the other, at the right.
+    shifts : array
+        Hours of the planted changes, drawn into the articles' panels.
+    title : str
+        Heading of the figure.
+    """
+    from matplotlib.figure import Figure
+
+    columns = len(panels) + bool(articles)
+    figure = Figure(figsize=(5.6 * columns, 5.8), layout="constrained")
+    figure.suptitle(title, fontsize=13)
+    grid = figure.add_gridspec(max(len(articles), 1), columns)
+    for column, panel in enumerate(panels):
+        axes = figure.add_subplot(grid[:, column])
+        _draw_shifts(axes, panel.shifts)
+        for name, (hours, rates) in panel.curves.items():
+            axes.plot(hours, rates, label=name, linewidth=1.7, **_rate_style(name))
+        axes.axhline(1.0, color="#888888", linewidth=0.8, linestyle=":")
+        axes.set_title(panel.title, fontsize=11)
+        axes.set_xlabel("hours")
+        axes.set_ylabel("click-through rate / random logger's, latest tenth of the events")
+        axes.grid(axis="y", alpha=0.25)
+        axes.legend(fontsize=8.5, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.12), frameon=False)
+    above: Axes | None = None
+    highest = max((float(article.rates.max()) for article in articles), default=0.0)
+    for row, article in enumerate(articles):
+        above = axes = figure.add_subplot(grid[row, -1], sharex=above)
+        _draw_shifts(axes, shifts)
+        axes.plot(article.hours, article.rates, color="#444444", marker=".", linewidth=1.2)
+        for number, hour in enumerate(article.detected):
+            label = "detected" if not number else None
+            axes.axvline(hour, color=_COLOURS[1], linestyle="--", linewidth=1.8, label=label)
+        axes.set_title(f"(c) {article.title}" if not row else article.title, fontsize=9, loc="left")
+        axes.set_ylim(0.0, 1.15 * highest or 1.0)
+        axes.set_ylabel("rate", fontsize=9)
+        axes.tick_params(labelsize=8, labelbottom=row == len(articles) - 1)
+    if above is not None:
+        above.set_xlabel("hours")
+        handles = {
+            label: handle
+            for axes in figure.axes[len(panels) :]
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        }
+        above.legend(
+            handles.values(),
+            handles.keys(),
+            fontsize=8.5,
+            ncols=2,
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.5),
+            frameon=False,
+        )
+    return figure
+
+
+def _draw_shifts(axes: Axes, shifts: Floats) -> None:
+    for number, hour in enumerate(shifts):
+        axes.axvline(hour, color="black", linewidth=0.8, alpha=0.6, label=None if number else "planted change")
+
+
+def _rate_style(name: str) -> dict[str, Any]:
+    """The same colour for a policy whether it is shared or one a group, which is dashed."""
+    kinds = ("dLinUCB", "LinUCB", "adTS", "CLUB")
+    kind = name.removeprefix("uniform-").removeprefix("N-")
+    colour = _COLOURS[kinds.index(kind)] if kind in kinds else _COLOURS[-1]
+    return {"color": colour, "linestyle": "--" if name.startswith("N-") else "-"}
 
 
 def share_figure(rows: Sequence[Row], shares: Sequence[float], paper: dict[float, float]) -> Figure:

@@ -40,7 +40,7 @@ class Stateful:
             if isinstance(part, Stateful):
                 flat.update({f"{key}.{inner}": array for inner, array in part.state().items()})
             elif isinstance(part, Generator):
-                flat[key] = _generator_words(part)
+                flat[key] = generator_words(part)
             elif isinstance(part, np.ndarray):
                 flat[key] = part.copy()
             else:
@@ -81,7 +81,7 @@ class Stateful:
             array = flat[key]
             if isinstance(part, Generator):
                 _check_array(key, array, _INT64, (6,), False)
-                _set_generator(part, array)
+                set_generator(part, array)
             elif isinstance(part, np.ndarray):
                 _check_array(key, array, part.dtype, part.shape, name in self._growing)
                 setattr(self, name, np.array(array, order="C"))
@@ -118,7 +118,7 @@ def _check_array(name: str, array: NDArray[Any], dtype: np.dtype[Any], shape: tu
         raise ValueError(f"state: {name}: expected finite values")
 
 
-def _generator_words(generator: Generator) -> Ints:
+def generator_words(generator: Generator) -> Ints:
     """Pack a PCG64 generator into six int64 words: state, increment, and the half-used 32-bit draw."""
     inner = generator.bit_generator.state
     words = [
@@ -132,7 +132,8 @@ def _generator_words(generator: Generator) -> Ints:
     return np.array(words, dtype=np.uint64).view(np.int64)
 
 
-def _set_generator(generator: Generator, words: Ints) -> None:
+def set_generator(generator: Generator, words: Ints) -> None:
+    """Take back what `generator_words` packed, or raise ValueError."""
     state_low, state_high, inc_low, inc_high, has_half, half = (
         int(word) for word in np.ascontiguousarray(words).view(np.uint64)
     )

@@ -275,3 +275,54 @@ def test_a_damaged_file_is_refused_or_gives_a_log_that_can_be_walked(tmp_path, e
     else:
         for event in range(len(loaded)):
             assert loaded.candidates(event)[loaded.shown[event]] == loaded.displayed()[event]
+
+
+def lives():
+    """Three articles: 10 is a candidate from 100 to 400, 11 from 100 to 200, 12 from 300 on; 13 never."""
+    return Log(
+        articles=[10, 11, 12, 13],
+        features=[[1.0], [2.0], [3.0], [4.0]],
+        pool_offsets=[0, 2, 4, 5],
+        pool_members=[1, 0, 0, 2, 2],
+        times=[100, 200, 300, 400, 500, 600],
+        pools=[0, 0, 1, 1, 2, 2],
+        shown=[0, 1, 1, 0, 0, 0],
+        rewards=[0, 1, 0, 1, 0, 1],
+        users=np.arange(6.0)[:, None],
+    )
+
+
+def test_lifetimes_are_those_of_the_candidates():
+    assert lives().lifetimes().tolist() == [300, 100, 300, 0]
+    assert lives().slice(0, 0).lifetimes().tolist() == [0, 0, 0, 0]
+
+
+def test_only_some_articles():
+    log = lives()
+    part = log.only(log.lifetimes() >= 300)
+    assert part.articles.tolist() == [10, 12]
+    assert [part.articles[part.candidates(event)].tolist() for event in range(len(part))] == [
+        [10],
+        [10, 12],
+        [10, 12],
+        [12],
+        [12],
+    ]
+    assert part.articles[part.displayed()].tolist() == [10, 12, 10, 12, 12]
+    assert part.times.tolist() == [200, 300, 400, 500, 600]
+    assert part.rewards.tolist() == [1, 0, 1, 0, 1]
+    assert part.users[:, 0].tolist() == [1, 2, 3, 4, 5]
+
+
+def test_all_articles_or_none():
+    log = lives()
+    assert len(log.only(np.zeros(4, dtype=bool))) == 0
+    whole = log.only(np.ones(4, dtype=bool))
+    for name in ("articles", "pool_offsets", "pool_members", "pools", "shown", "times"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(log, name))
+
+
+@pytest.mark.parametrize("keep", [np.ones(3, dtype=bool), np.ones(4), np.arange(4)])
+def test_only_takes_one_truth_value_an_article(keep):
+    with pytest.raises(ValueError, match="keep: expected 4 truth values"):
+        lives().only(keep)

@@ -724,3 +724,19 @@ def test_a_write_that_fails_leaves_no_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         write_synthetic(tmp_path / "day.gz", 40)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_tastes_can_be_turned_around(tmp_path):
+    """What was liked most is liked least: rates before and after a change add up to the sum of their bounds."""
+    plan = write_synthetic(tmp_path / "day", 50, changes=2, clicks=(0.1, 0.5), reverse=True)
+    np.testing.assert_allclose(plan.rates[..., 0] + plan.rates[..., 1], 0.6, atol=1e-6)
+    np.testing.assert_allclose(plan.rates[..., 0], plan.rates[..., 2], atol=1e-6)
+
+
+def test_a_common_taste_makes_groups_alike(tmp_path):
+    alike = write_synthetic(tmp_path / "alike", 50, common=1.0)
+    np.testing.assert_allclose(alike.rates, np.broadcast_to(alike.rates[:, :1], alike.rates.shape))
+    apart = write_synthetic(tmp_path / "apart", 50, common=0.0)
+    assert np.ptp(apart.rates, axis=1).max() > 0.03
+    with pytest.raises(ValueError, match="common: expected a number in"):
+        write_synthetic(tmp_path / "bad", 50, common=1.5)

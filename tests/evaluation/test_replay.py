@@ -1,13 +1,16 @@
 """Replay on logs whose truth is known."""
 
+import copy
+
 import numpy as np
 import pytest
 
-from driftbandit import DLinUCB, LinUCB, PerArm, PerScope, RandomChoice
+from driftbandit import CLUB, AdTS, DLinUCB, LinTS, LinUCB, PerArm, PerScope, RandomChoice
 from driftbandit.environments.log import Log
 from driftbandit.environments.yahoo import read_yahoo
 from driftbandit.environments.yahoo_synthetic import write_synthetic
-from driftbandit.evaluation.replay import replay
+from driftbandit.evaluation import agreement
+from driftbandit.evaluation.replay import Replay, rate_ratio, replay
 
 
 class Always:
@@ -140,3 +143,148 @@ def test_bad_scopes_and_empty_logs():
         replay(PerScope(LinUCB(log.dim)), log, scopes=[1, 2])
     empty = replay(LinUCB(log.dim), log.slice(0, 0))
     assert np.isnan(empty.rate)
+
+
+def like(policy):
+    """The same policy under another type, which is asked event by event."""
+
+    class Slow(type(policy)):
+        def choose(self, *arguments, **named):
+            return super().choose(*arguments, **named)
+
+    twin = copy.deepcopy(policy)
+    twin.__class__ = Slow
+    return twin
+
+
+@pytest.mark.filterwarnings("ignore::driftbandit.ClickWarning")
+@pytest.mark.parametrize("few_scopes", [True, False])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        LinUCB(6, explore=0.2),
+        DLinUCB(6, 0.3, window=30),
+        DLinUCB(6, "auto"),
+        DLinUCB(6, 0.3, model="logistic"),
+        PerScope(LinUCB(6, explore=0.2)),
+        PerScope(DLinUCB(6, 0.3, window=30), max_scopes=6),
+        PerScope(DLinUCB(6, "auto")),
+        CLUB(6),
+    ],
+    ids=lambda policy: type(policy).__name__,
+)
+def test_the_table_of_answers_gives_the_same_replay(yahoo, policy, few_scopes):
+    plan, log = yahoo
+    log = log.slice(0, 8000)
+    scopes = None
+    if isinstance(policy, PerScope | CLUB):
+        scopes = plan.groups[:8000] if few_scopes else np.arange(8000) % 50
+    assert_same_replay(policy, log, scopes=scopes)
+
+
+@pytest.mark.filterwarnings("ignore::driftbandit.ClickWarning")
+@pytest.mark.parametrize(
+    "template",
+    [
+        LinUCB(6, explore=0.2),
+        DLinUCB(6, 0.3, window=30),
+        DLinUCB(6, "auto"),
+        DLinUCB(6, "auto", model="thompson"),
+        DLinUCB(6, 0.3, model="logistic"),
+        AdTS(6),
+        LinTS(6),
+    ],
+    ids=lambda policy: type(policy).__name__,
+)
+def test_scoring_articles_in_a_compiled_loop_gives_the_same_replay(yahoo, template, monkeypatch):
+    monkeypatch.setattr(agreement, "_CHUNK", 1000)
+    assert_same_replay(PerArm(template, seed=3), yahoo[1].slice(0, 4000), user_features=True)
+
+
+def assert_same_replay(policy, log, **settings):
+    policies = [copy.deepcopy(policy), like(policy)]
+    fast, slow = (replay(each, log, seed=1, **settings) for each in policies)
+    assert len(fast.matched) > 50
+    np.testing.assert_array_equal(fast.matched, slow.matched)
+    assert fast.changes == slow.changes
+    ours, theirs = (each.state() for each in policies)
+    assert ours.keys() == theirs.keys()
+    for name, array in ours.items():
+        np.testing.assert_array_equal(array, theirs[name], err_msg=name)
+
+
+def test_features_too_large_for_a_model_are_refused_in_the_compiled_loop_too():
+    log, _ = made_log(count=20)
+    large = Log(**{**{name: getattr(log, name) for name in vars(log)}, "users": np.full((20, 1), 1e9)})
+    with pytest.raises(ValueError, match="too large beside the ridge"):
+        replay(PerArm(LinUCB(1)), large, user_features=True)
+
+
+def test_a_user_of_another_width_is_refused():
+    log, _ = made_log(count=20)
+    with pytest.raises(ValueError, match=r"features: expected shape \(K, 3\)"):
+        replay(PerArm(LinUCB(3)), log, user_features=True)
+
+
+def test_the_trailing_rate_is_that_of_the_latest_events():
+    log, _ = made_log(count=1000)
+    result = replay(Always(), log)
+    ends, rates = result.trailing(share=0.2, points=5)
+    assert ends.tolist() == [200, 400, 600, 800, 1000]
+    late = result.matched >= 800
+    assert rates[-1] == pytest.approx(result.rewards[late].mean() / log.rewards[800:].mean())
+    assert replay(Always(), log.slice(0, 0)).trailing()[0].tolist() == []
+
+
+def test_the_ratio_of_rates_is_that_of_the_sums_and_its_interval_covers_the_truth():
+    """Two fixed policies on two logs: the lowest id clicks at .1, a random article at the logger's rate."""
+    logs = [made_log(count=6000, seed=seed)[0] for seed in (1, 2)]
+    ours, theirs = ([replay(policy, log) for log in logs] for policy in (Always(), RandomChoice(seed=4)))
+    found = rate_ratio(ours, theirs)
+    rates = [np.concatenate([run.rewards for run in runs]).mean() for runs in (ours, theirs)]
+    assert found.estimate == pytest.approx(rates[0] / rates[1])
+    truth = 0.1 / np.mean([log.rewards.mean() for log in logs])
+    assert found.low < truth < found.high
+    beside = rate_ratio(ours)
+    assert beside.estimate == pytest.approx(rates[0] / np.concatenate([log.rewards for log in logs]).mean())
+    assert beside.low < truth < beside.high
+    assert beside.high - beside.low < 0.2
+
+
+def test_ratios_need_replays_of_the_same_logs():
+    log, _ = made_log(count=100)
+    run = replay(Always(), log)
+    for pair in (([run], [run, run]), ([], []), ([run], [replay(Always(), log.slice(0, 50))])):
+        with pytest.raises(ValueError, match="ours, theirs: expected replays of the same logs"):
+            rate_ratio(*pair)
+    assert np.isnan(rate_ratio([replay(Always(), log.slice(0, 0))]).estimate)
+
+
+def test_a_replay_survives_being_written(tmp_path):
+    rng = np.random.default_rng(0)
+    log, _ = made_log(count=12_000)
+    flipped = np.where(np.arange(12_000) < 6000, 0.9, -0.9) + 0.05 * rng.standard_normal(12_000)
+    shifted = Log(**{**{name: getattr(log, name) for name in vars(log)}, "rewards": flipped})
+    result = replay(DLinUCB(log.dim, 0.05, window=30), shifted)
+    result.save(tmp_path / "a" / "replay.parquet")
+    again = Replay.load(tmp_path / "a" / "replay.parquet", shifted.rewards)
+    np.testing.assert_array_equal(again.matched, result.matched)
+    np.testing.assert_array_equal(again.rewards, result.rewards)
+    assert again.changes == result.changes
+    assert len(again.changes) > 0
+    assert (again.seconds, again.key) == (result.seconds, "")
+
+
+def test_what_is_no_replay_of_the_log_is_refused(tmp_path):
+    log, _ = made_log(count=100)
+    path = tmp_path / "replay.parquet"
+    with pytest.raises(FileNotFoundError):
+        Replay.load(path, log.rewards)
+    replay(Always(), log).save(path)
+    with pytest.raises(ValueError, match="not a driftbandit replay"):
+        Replay.load(path, log.rewards[:50])
+    whole = path.read_bytes()
+    for damaged in (b"", b"PAR1", whole[: len(whole) // 2]):
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match="not a driftbandit replay"):
+            Replay.load(path, log.rewards)

@@ -160,6 +160,46 @@ class Log:
             piece._set(name, array[part] if name in ("times", "pools", "shown", "rewards", "users") else array)
         return piece
 
+    def lifetimes(self) -> Ints:
+        """Seconds between the first and the last event at which an article was a candidate; 0 if it never was."""
+        late, early = np.iinfo(np.int64).max, np.iinfo(np.int64).min
+        first = np.full(len(self.pool_offsets) - 1, late)
+        last = np.full(len(self.pool_offsets) - 1, early)
+        np.minimum.at(first, self.pools, self.times)
+        np.maximum.at(last, self.pools, self.times)
+        pool = np.repeat(np.arange(len(first)), np.diff(self.pool_offsets))
+        born, died = np.full(len(self.articles), late), np.full(len(self.articles), early)
+        np.minimum.at(born, self.pool_members, first[pool])
+        np.maximum.at(died, self.pool_members, last[pool])
+        ages: Ints = np.where(born <= died, np.maximum(died, born) - born, 0)
+        return ages
+
+    def only(self, keep: NDArray[np.bool_]) -> Log:
+        """Return the events that displayed one of these articles, with all others taken out of the candidate sets.
+
+        Of a displayed article that was drawn uniformly, it is still so among the candidates that are left.
+        """
+        if keep.dtype != np.bool_ or keep.shape != self.articles.shape:
+            raise ValueError(f"keep: expected {len(self.articles)} truth values, got {keep.dtype} of {keep.shape}")
+        stays = keep[self.pool_members]
+        before = np.append(0, np.cumsum(stays))  # members that stay before each place
+        sizes = np.diff(before[self.pool_offsets])
+        left = sizes > 0
+        events = np.flatnonzero(keep[self.displayed()])
+        pools = self.pools[events]
+        starts = self.pool_offsets[pools]
+        return Log(
+            articles=self.articles[keep],
+            features=self.features[keep],
+            pool_offsets=np.append(0, np.cumsum(sizes[left])),
+            pool_members=(np.cumsum(keep) - 1)[self.pool_members[stays]],
+            times=self.times[events],
+            pools=(np.cumsum(left) - 1)[pools],
+            shown=before[starts + self.shown[events]] - before[starts],
+            rewards=self.rewards[events],
+            users=self.users[events],
+        )
+
     def save(self, path: str | os.PathLike[str], note: str = "") -> None:
         """Write the log to an Arrow IPC file, whole or not at all, with a note on it that `note_of` reads.
 

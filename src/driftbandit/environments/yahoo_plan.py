@@ -112,6 +112,8 @@ def draw_plan(
     share: float = 1.0,
     clicks: tuple[float, float] = (0.02, 0.10),
     lifetime: tuple[float, float] = (6.0, 36.0),
+    common: float = 0.5,
+    reverse: bool = False,
 ) -> Plan:
     """Draw articles, users and click rates; see `write_synthetic` for the parameters."""
     born, died = _lives(rng, candidates, days * DAY, lifetime)
@@ -119,7 +121,7 @@ def draw_plan(
     centres = _centres(rng, groups)
     # A change lies in the middle half of its share of the time, so that no segment is short.
     spots = (np.arange(changes) + 0.5 + rng.uniform(0.25, 0.75, size=changes)) / (changes + 1)
-    rates = _rates(rng, topics, groups, changes + 1, share)
+    rates = _rates(rng, topics, groups, changes + 1, share, common, reverse)
     low, high = clicks
     return Plan(
         files=(),
@@ -165,20 +167,24 @@ def _centres(rng: Generator, groups: int) -> Floats:
     return centres
 
 
-def _rates(rng: Generator, topics: Floats, groups: int, segments: int, share: float) -> Floats:
+def _rates(
+    rng: Generator, topics: Floats, groups: int, segments: int, share: float, common: float, reverse: bool
+) -> Floats:
     """Appeal of every article to every group in every segment, from 0 to 1.
 
-    Appeal is linear in the article's features: half of a group's taste is everyone's, half its own. A change moves
-    every weight of a taste to another feature.
+    Appeal is linear in the article's features: a share of a group's taste is common to everyone, the rest its own. A
+    change moves every weight of a taste to another feature, or turns the taste around.
     """
     everyone = rng.permutation(np.linspace(0.0, 1.0, _TASTES))
     own = rng.permuted(np.tile(np.linspace(0.0, 1.0, _TASTES), (groups, 1)), axis=1)
     rates = np.empty((len(topics), groups, segments))
     for segment in range(segments):
-        if segment:
+        if segment and reverse:
+            everyone, own = 1.0 - everyone, 1.0 - own
+        elif segment:
             everyone = np.roll(everyone, rng.integers(1, _TASTES))
             own = np.stack([np.roll(taste, rng.integers(1, _TASTES)) for taste in own])
-        rates[:, :, segment] = topics @ (0.5 * everyone + 0.5 * own).T
+        rates[:, :, segment] = topics @ (common * everyone + (1.0 - common) * own).T
         if segment:
             stays = rng.random(len(topics)) >= share
             rates[stays, :, segment] = rates[stays, :, segment - 1]

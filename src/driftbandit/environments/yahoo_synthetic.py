@@ -84,6 +84,8 @@ def write_synthetic(
     share: float = 1.0,
     clicks: tuple[float, float] = (0.02, 0.10),
     lifetime: tuple[float, float] = (6.0, 36.0),
+    common: float = 0.5,
+    reverse: bool = False,
     compress: bool = False,
     blemishes: Mapping[str, float] | None = None,
 ) -> Plan:
@@ -110,6 +112,11 @@ def write_synthetic(
         Bounds of the click rates.
     lifetime : (float, float)
         Shortest and longest life of an article, in hours.
+    common : float
+        How much of a group's taste is everyone's; the rest is its own.
+    reverse : bool
+        Whether a change turns tastes around, so that what was liked most is liked least; else it moves every weight of
+        a taste to another feature.
     compress : bool
         Whether to write the day files of a folder as .gz.
     blemishes : dict of str to float, optional
@@ -147,6 +154,8 @@ def write_synthetic(
         share=as_number("share", share, 0.0, 1.0),
         clicks=_pair("clicks", clicks, 0.0, 1.0),
         lifetime=_pair("lifetime", lifetime, 0.1, 24.0 * 365),
+        common=as_number("common", common, 0.0, 1.0),
+        reverse=bool(reverse),
     )
     target = Path(path)
     folder = days > 1 or target.is_dir()

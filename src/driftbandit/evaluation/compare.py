@@ -11,7 +11,7 @@ import pickle
 import uuid
 import warnings
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -169,10 +169,10 @@ def _check_travels(entrants: dict[str, Builder | None]) -> None:
 
 def trace_path(folder: str, setting: str, name: str, seed: int) -> Path:
     """Where the trace of one run is kept."""
-    return Path(folder, "traces", _file_name(setting), _file_name(name), f"{seed}.parquet")
+    return Path(folder, "traces", file_name(setting), file_name(name), f"{seed}.parquet")
 
 
-def _file_name(label: str) -> str:
+def file_name(label: str) -> str:
     """A label as a file name; a checksum keeps labels apart that would look alike."""
     safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in label)
     return safe if safe == label.strip(".") else f"{safe}-{zlib.crc32(label.encode()):08x}"
@@ -187,11 +187,11 @@ def _stored(folder: str, setting: str, name: str, seed: int) -> Trace | None:
 
 def run_key(world: Environment, seed: int, name: str, build: Builder | None) -> str:
     """Fingerprint of a run: the code, the world, the seed and the policy."""
-    facts = [code_fingerprint(), type(world).__name__, asdict(world), seed, name, _builder_fingerprint(build)]
+    facts = [code_fingerprint(), type(world).__name__, asdict(world), seed, name, builder_fingerprint(build)]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
-def _builder_fingerprint(build: Builder | None) -> str:
+def builder_fingerprint(build: Callable[..., object] | None) -> str:
     """What a user's builder is, with the values bound to it, and a hash of the file it comes from."""
     if build is None:
         return ""
@@ -207,12 +207,15 @@ def _builder_fingerprint(build: Builder | None) -> str:
     return hashlib.sha256(identity + b"\0" + source).hexdigest()
 
 
+_CODE = ("core.py", "state.py", "kernels", "models", "detection", "policies", "environments", "evaluation")
+
+
 @cache
-def code_fingerprint() -> str:
-    """Hash of the package's source, so that traces of older code are not taken for today's."""
+def code_fingerprint(*parts: str) -> str:
+    """Hash of the package's source, or of some of it, so that traces of older code are not taken for today's."""
     digest = hashlib.sha256()
     root = Path(__file__).parents[1]
-    for part in ("core.py", "state.py", "kernels", "models", "detection", "policies", "environments", "evaluation"):
+    for part in parts or _CODE:
         for path in sorted((root / part).rglob("*.py")) or [root / part]:
             digest.update(path.read_bytes())
     return digest.hexdigest()

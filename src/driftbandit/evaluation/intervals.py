@@ -6,12 +6,13 @@ itself. Whole blocks of consecutive rounds are drawn with replacement instead (K
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from driftbandit.core import as_count, as_number
+from driftbandit.core import Floats, as_count, as_number
 
 _MOST_BLOCKS = 200
 
@@ -66,15 +67,36 @@ def ratio_interval(
     if not np.isfinite(pair).all():
         raise ValueError("numerator, denominator: expected finite values")
     count = pair.shape[1]
-    length = -(-count // _MOST_BLOCKS) if block is None else as_count("block", block)
+    length = block_length(count) if block is None else as_count("block", block)
+    sums: Floats = np.add.reduceat(pair, np.arange(0, count, length), axis=1)
+    return bootstrap(sums, lambda both: both[0] / both[1], resamples=resamples, level=level, seed=seed)
+
+
+def block_length(count: int) -> int:
+    """Rounds in a block, so that there are about 200 blocks."""
+    return max(-(-count // _MOST_BLOCKS), 1)
+
+
+def bootstrap(
+    sums: Floats, ratio: Callable[[Floats], Floats], *, resamples: int = 2000, level: float = 0.95, seed: int = 0
+) -> Interval:
+    """Interval for a function of sums, by drawing blocks with replacement.
+
+    Parameters
+    ----------
+    sums : array of shape (m, blocks)
+        Block sums of m quantities.
+    ratio : callable
+        Turns m totals, an array of shape (m, ...), into the quantity of interest; what is not finite is left out.
+    resamples, level, seed :
+        As in `ratio_interval`.
+    """
     tail = as_number("level", level, 0.0, 1.0) / 2.0
-    sums = np.add.reduceat(pair, np.arange(0, count, length), axis=1)
     rng = np.random.default_rng(seed)
     drawn = rng.integers(sums.shape[1], size=(as_count("resamples", resamples), sums.shape[1]))
-    top, bottom = sums[0][drawn].sum(axis=1), sums[1][drawn].sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = top / bottom
-        estimate = float(pair[0].sum() / pair[1].sum())
+        ratios = ratio(np.array([row[drawn].sum(axis=1) for row in sums]))
+        estimate = float(ratio(sums.sum(axis=1)))
     ratios = ratios[np.isfinite(ratios)]
     if not len(ratios):
         return Interval(estimate, float("nan"), float("nan"))

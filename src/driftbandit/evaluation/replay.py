@@ -7,8 +7,11 @@ WSDM 2011.
 
 from __future__ import annotations
 
+import json
+import os
 import time
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +19,11 @@ from numpy.typing import ArrayLike
 
 from driftbandit.core import Change, Floats, Ints, Policy
 from driftbandit.environments.log import Log
-from driftbandit.evaluation.intervals import Interval, ratio_interval
+from driftbandit.evaluation.agreement import Questions, agreements
+from driftbandit.evaluation.intervals import Interval, block_length, bootstrap, ratio_interval
+from driftbandit.files import whole_file
+
+_META = b"driftbandit replay"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +42,8 @@ class Replay:
         What the policy detected, each with the number of the event; `Change.round` counts matched events.
     seconds : float
         Time of the whole replay.
+    key : str
+        Fingerprint of what produced it, where it is kept in a file.
     """
 
     matched: Ints
@@ -42,6 +51,7 @@ class Replay:
     logged: Floats
     changes: tuple[tuple[int, Change], ...]
     seconds: float
+    key: str = ""
 
     @property
     def rate(self) -> float:
@@ -65,6 +75,102 @@ class Replay:
         theirs = np.cumsum(self.logged)[ends - 1] / ends
         with np.errstate(divide="ignore", invalid="ignore"):
             return ends, np.where((counts > 0) & (theirs > 0), ours / theirs, np.nan)
+
+    def trailing(self, share: float = 0.1, points: int = 200) -> tuple[Ints, Floats]:
+        """Normalised rate in a window of the latest events: where each window ends, and both rates in it."""
+        width = max(round(share * len(self.logged)), 1)
+        ends = np.unique(np.linspace(min(width, len(self.logged)), len(self.logged), points).astype(np.int64))
+        ends = ends[ends > 0]
+        starts = np.maximum(ends - width, 0)
+        first, last = np.searchsorted(self.matched, starts), np.searchsorted(self.matched, ends)
+        rewards, logged = np.append(0.0, np.cumsum(self.rewards)), np.append(0.0, np.cumsum(self.logged))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ours = (rewards[last] - rewards[first]) / (last - first)
+            return ends, ours / ((logged[ends] - logged[starts]) / (ends - starts))
+
+    def block_sums(self) -> Floats:
+        """Rewards and number of the events that count, then of all events, in blocks of consecutive events: (4, B)."""
+        count = len(self.logged)
+        if not count:
+            return np.zeros((4, 1))
+        starts = np.arange(0, count, block_length(count))
+        block = self.matched // block_length(count)
+        return np.array(
+            [
+                np.bincount(block, weights=self.rewards, minlength=len(starts)),
+                np.bincount(block, minlength=len(starts)),
+                np.add.reduceat(self.logged, starts),
+                np.diff(starts, append=count),
+            ],
+            dtype=np.float64,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write all but the log's own rewards to a Parquet file, whole or not at all."""
+        import pyarrow as pa  # noqa: PLC0415 - only files need it, and it is slow to import
+        from pyarrow import parquet  # noqa: PLC0415
+
+        facts = {
+            "matched": len(self.matched),
+            "events": len(self.logged),
+            "changes": [[event, asdict(change)] for event, change in self.changes],
+            "seconds": self.seconds,
+            "key": self.key,
+        }
+        table = pa.table({"event": self.matched, "reward": self.rewards})
+        with whole_file(path) as partial:
+            parquet.write_table(
+                table.replace_schema_metadata({_META: json.dumps(facts)}), partial, write_page_checksum=True
+            )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], logged: Floats) -> Replay:
+        """Read a replay back; `logged` are the rewards of the log.
+
+        Raises
+        ------
+        ValueError
+            If the file is not a whole Parquet file written by `save`, or not of this log.
+        """
+        import pyarrow as pa  # noqa: PLC0415 - as in `save`
+        from pyarrow import parquet  # noqa: PLC0415
+
+        try:
+            with open(path, "rb") as file:
+                table = parquet.read_table(file, page_checksum_verification=True)
+            facts = json.loads((table.schema.metadata or {})[_META])
+            if table.num_rows != facts["matched"] or len(logged) != facts["events"]:
+                raise ValueError(f"{facts['matched']} matches in a log of {facts['events']} events")
+            changes = tuple((event, Change(**change)) for event, change in facts["changes"])
+            matched, rewards = table["event"].to_numpy(), table["reward"].to_numpy()
+            return cls(matched, rewards, logged, changes, facts["seconds"], facts["key"])
+        except FileNotFoundError:
+            raise
+        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path}: not a driftbandit replay ({error})") from error
+
+
+def rate_ratio(
+    ours: Sequence[Replay], theirs: Sequence[Replay] | None = None, *, level: float = 0.95, seed: int = 0
+) -> Interval:
+    """Rate of some replays over that of others on the same logs, with a block bootstrap interval.
+
+    Parameters
+    ----------
+    ours, theirs : sequences of Replay
+        One for each log, in the same order; by default the others are the random logger's.
+    level : float
+        Confidence level.
+    seed : int
+        Seed of the resampling.
+    """
+    tops = [replay.block_sums() for replay in ours]
+    bottoms = tops if theirs is None else [replay.block_sums() for replay in theirs]
+    if not tops or [sums.shape for sums in tops] != [sums.shape for sums in bottoms]:
+        raise ValueError("ours, theirs: expected replays of the same logs, at least one")
+    rows = slice(2, 4) if theirs is None else slice(0, 2)
+    sums = np.vstack([np.hstack(tops)[:2], np.hstack(bottoms)[rows]])
+    return bootstrap(sums, lambda s: (s[0] / s[1]) / (s[2] / s[3]), level=level, seed=seed)
 
 
 def replay(
@@ -109,29 +215,16 @@ def replay(
     """
     if scopes is not None and np.shape(scopes) != (len(log),):
         raise ValueError(f"scopes: expected shape ({len(log)},), got {np.shape(scopes)}")
-    owners = None if scopes is None else np.asarray(scopes).tolist()
     sizes = np.diff(log.pool_offsets)
     chance = sizes / max(int(sizes.max(initial=1)), 1) if equal_pools else np.ones(len(sizes))
     luck = np.random.default_rng(seed).random(len(log))
     lucky = luck < chance[log.pools] if len(log) else np.empty(0, dtype=bool)
-    # Candidate sets repeat, so their features and ids are gathered once.
-    members = [
-        log.pool_members[start:stop] for start, stop in zip(log.pool_offsets, log.pool_offsets[1:], strict=False)
-    ]
-    pools = [np.ascontiguousarray(log.features[rows]) for rows in members]
-    arms = [log.articles[rows] for rows in members]
+    questions = Questions(log, lucky, None if scopes is None else np.asarray(scopes), user_features)
     matched: list[int] = []
     changes: list[tuple[int, Change]] = []
     started = time.perf_counter()
-    for event, (pool, shown, keep) in enumerate(
-        zip(log.pools.tolist(), log.shown.tolist(), lucky.tolist(), strict=True)
-    ):
-        features = np.repeat(log.users[event : event + 1], len(arms[pool]), axis=0) if user_features else pools[pool]
-        scope = {} if owners is None else {"scope": owners[event]}
-        if policy.choose(features, arms[pool], **scope) != shown or not keep:
-            continue
-        found = policy.learn(features[shown], float(log.rewards[event]), int(arms[pool][shown]), **scope)
+    for event in agreements(policy, questions):
         matched.append(event)
-        changes.extend((event, change) for change in found)
+        changes.extend((event, change) for change in questions.tell(policy, event))
     kept = np.array(matched, dtype=np.int64)
     return Replay(kept, log.rewards[kept], log.rewards, tuple(changes), time.perf_counter() - started)

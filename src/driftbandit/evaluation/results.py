@@ -160,7 +160,7 @@ def regret_table(
                 title_of(row.policy),
                 mean_and_std(row.regret, row.regret_std),
                 *printed,
-                *_detection_cells(row.detection),
+                *detection_cells(row.detection),
                 *((f"{row.microseconds:.1f}",) if timing else ()),
             )
         )
@@ -185,7 +185,8 @@ def difference(ours: float, paper: float) -> str:
     return f"{100.0 * (ours / paper - 1.0):+.0f} %"
 
 
-def _detection_cells(detection: Detection | None) -> tuple[str, str, str]:
+def detection_cells(detection: Detection | None) -> tuple[str, str, str]:
+    """Delay, missed shifts and false alarms as text; dashes for a policy that does not look for changes."""
     if detection is None:
         return "–", "–", "–"
     shifts = len(detection.delays) + detection.missed

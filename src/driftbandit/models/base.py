@@ -52,6 +52,8 @@ class RewardModel:
     """
 
     reward_range: ClassVar[tuple[float, float]] = (-LARGEST, LARGEST)
+    samples: ClassVar[bool] = False
+    """Whether arms are scored by drawing from the posterior, rather than by prediction + width."""
     size: int
 
     def __init__(
@@ -107,6 +109,13 @@ class RewardModel:
         if not usable(x[np.newaxis], self.ridge):
             return float("nan")
         return float(sum(self.predict(row, x)))
+
+    def scoring(self, row: Floats) -> Floats | None:
+        """Settings with which `kernels.ridge.predict` gives the two parts of this row's scores, to do without Python.
+
+        None where it does not, as in a model of your own.
+        """
+        return None
 
     def judge(self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
         """Show one reward to the first `count` members of `bank`; see `kernels.windows.judge_round`."""

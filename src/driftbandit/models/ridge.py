@@ -132,6 +132,9 @@ class RidgeModel(RewardModel):
     def score(self, row: Floats, x: Floats) -> float:
         return sum(kernel.predict(self._act, row, x))
 
+    def scoring(self, row: Floats) -> Floats | None:
+        return self._act if type(self).score is RidgeModel.score else None
+
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
         return kernel.optimistic_arm(self._act, bank, member, features)
 

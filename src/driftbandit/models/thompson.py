@@ -6,6 +6,8 @@ ICML 2013); a fresh sample for every arm explores more and is what the released 
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from numpy.random import Generator
 
 from driftbandit.core import Floats
@@ -28,6 +30,8 @@ class ThompsonModel(RidgeModel):
     1
     """
 
+    samples: ClassVar[bool] = True
+
     def __init__(
         self,
         dim: int,
@@ -42,6 +46,10 @@ class ThompsonModel(RidgeModel):
         super().__init__(dim, noise=noise, ridge=ridge, explore=explore, delta=delta, radius=radius)
         self._spread = noise if explore is None else explore
         self._per_arm = per_arm
+        self._draw = Radius.fixed(self._spread).settings(ridge)
+
+    def scoring(self, row: Floats) -> Floats | None:
+        return self._draw
 
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
         if not kernel.usable(features, self.ridge):  # before anything is drawn

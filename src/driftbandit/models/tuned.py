@@ -7,6 +7,8 @@ rewards measured in units of the largest |theta|: rewards twice as large have wi
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.random import Generator
 
@@ -82,6 +84,9 @@ class TunedRidge(RidgeModel):
     def score(self, row: Floats, x: Floats) -> float:
         return sum(kernel.predict(row[self._acting], row, x))
 
+    def scoring(self, row: Floats) -> Floats | None:
+        return row[self._acting] if type(self).score is TunedRidge.score else None
+
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
         row = bank[member]
         return kernel.optimistic_arm(row[self._acting], row[self._own].reshape(1, -1), 0, features)
@@ -92,6 +97,11 @@ class TunedRidge(RidgeModel):
 
 class TunedThompson(TunedRidge):
     """The same, exploring by sampling: `explore` scales the posterior's standard deviation (default: the noise)."""
+
+    samples: ClassVar[bool] = True
+
+    def scoring(self, row: Floats) -> Floats | None:
+        return np.array([self.ridge, 0.0, 0.0, 0.0, row[-1]])
 
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
         if not kernel.usable(features, self.ridge):  # before anything is drawn

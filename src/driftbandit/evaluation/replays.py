@@ -1,0 +1,154 @@
+"""Many policies, many logs: replays on all cores, picking up where they stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+
+from driftbandit.environments.log import Log
+from driftbandit.evaluation.compare import builder_fingerprint, code_fingerprint, file_name
+from driftbandit.evaluation.replay import Replay, replay
+from driftbandit.evaluation.workers import work_off
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A log in a file, and how policies are asked about it.
+
+    Attributes
+    ----------
+    name : str
+        Names the folder of its replays; different for every stream of a call.
+    log : str
+        File that `Log.save` wrote.
+    key : str
+        Fingerprint of what is in the log; replays of another one are not taken for its own.
+    seed : int
+        Seed of the replay's rejection and, with the policy's name, of the policies.
+    """
+
+    name: str
+    log: str
+    key: str
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """A policy to be replayed.
+
+    Attributes
+    ----------
+    build : callable
+        Makes the policy from a seed; must be importable from a module to run in several processes.
+    scopes : str
+        File with the scope of every event, as `numpy.save` writes it; empty if there are none.
+    user_features : bool
+        Show the user's features for every candidate.
+    """
+
+    build: Callable[[int], Any]
+    scopes: str = ""
+    user_features: bool = False
+
+
+@dataclass(frozen=True)
+class _Job:
+    stream: Stream
+    name: str
+    entrant: Entrant
+    target: str
+    key: str
+
+    @property
+    def place(self) -> tuple[str, str]:
+        return self.stream.name, self.name
+
+
+def replay_all(
+    streams: Mapping[Stream, Mapping[str, Entrant]],
+    *,
+    out: str | os.PathLike[str] | None = None,
+    processes: int | None = None,
+    progress: bool = False,
+    fresh: bool = False,
+) -> dict[tuple[str, str], Replay]:
+    """Replay the policies of every stream.
+
+    Parameters
+    ----------
+    streams : mapping of Stream to mapping of name to Entrant
+        What to replay where.
+    out : path, optional
+        Folder for the replays. One that is already there, made by the same code from the same log, is not run again.
+    processes, progress, fresh :
+        As in `compare`.
+
+    Returns
+    -------
+    dict
+        Replays by name of the stream and of the policy.
+    """
+    if len({stream.name for stream in streams}) < len(streams):
+        raise ValueError("streams: expected different names")
+    with TemporaryDirectory(prefix="driftbandit-") as shelter:
+        folder = Path(shelter if out is None else out) / "replays"
+        jobs = [
+            _job(stream, name, entrant, folder) for stream, field in streams.items() for name, entrant in field.items()
+        ]
+        found = {} if fresh else {job.place: kept for job in jobs if (kept := _stored(job)) is not None}
+        left = [job for job in jobs if job.place not in found]
+        for job in work_off(
+            left,
+            _run,
+            processes=processes or os.cpu_count() or 1,
+            progress=progress,
+            total=len(jobs),
+            finished=len(found),
+            runs_of=_one,
+        ):
+            found[job.place] = Replay.load(job.target, _log(job.stream).rewards)
+    return {job.place: found[job.place] for job in jobs}
+
+
+def _one(job: _Job) -> int:
+    return 1
+
+
+def _job(stream: Stream, name: str, entrant: Entrant, folder: Path) -> _Job:
+    scopes = hashlib.sha256(Path(entrant.scopes).read_bytes()).hexdigest() if entrant.scopes else ""
+    facts = [code_fingerprint(), stream.key, stream.seed, name, builder_fingerprint(entrant.build)]
+    key = hashlib.sha256(json.dumps([*facts, scopes, entrant.user_features]).encode()).hexdigest()
+    return _Job(stream, name, entrant, str(folder / file_name(stream.name) / f"{file_name(name)}.parquet"), key)
+
+
+def _stored(job: _Job) -> Replay | None:
+    try:
+        found = Replay.load(job.target, _log(job.stream).rewards)
+    except (FileNotFoundError, ValueError):
+        return None
+    return found if found.key == job.key else None
+
+
+def _run(job: _Job) -> None:
+    entrant = job.entrant
+    policy = entrant.build(crc32(f"{job.name}/{job.stream.seed}".encode()))
+    scopes = np.load(entrant.scopes) if entrant.scopes else None
+    result = replay(policy, _log(job.stream), scopes=scopes, user_features=entrant.user_features, seed=job.stream.seed)
+    replace(result, key=job.key).save(job.target)
+
+
+@lru_cache(maxsize=4)
+def _log(stream: Stream) -> Log:
+    """The log of a stream, whose numbers are mapped into memory once for all replays."""
+    return Log.load(stream.log)

@@ -1,0 +1,207 @@
+"""What Figure 3 shows of its replays: rates, ratios, delays of detection, and the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from driftbandit.core import Ints
+from driftbandit.environments.log import Log
+from driftbandit.evaluation.detection import ALARMS, Detection
+from driftbandit.evaluation.intervals import Interval
+from driftbandit.evaluation.replay import Replay, rate_ratio
+from driftbandit.evaluation.results import Table, detection_cells
+from driftbandit.paper.figure3_logs import HOURS, Prepared
+from driftbandit.plots import ArticlePanel, RatePanel, rate_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Replays = Mapping[str, Mapping[str, Sequence[Replay]]]
+"""Replays by side ('users', 'articles', and 'others' of users with other settings) and policy, one for each log."""
+
+CLAIMS = (
+    ("users", "uniform-dLinUCB", "uniform-LinUCB", "about +50 %"),
+    ("users", "uniform-dLinUCB", "N-LinUCB", "+15 %"),
+    ("users", "uniform-dLinUCB", "CLUB", "+25 %"),
+    ("users", "N-dLinUCB", "N-LinUCB", "above"),
+    ("users", "uniform-adTS", "uniform-LinUCB", "below"),
+    ("articles", "dLinUCB", "LinUCB", "above"),
+    ("articles", "adTS", "LinUCB", "below at first"),
+)
+"""Side, policies, and what the paper says of the first one's rate against the second's."""
+
+
+SIDES = ("users", "articles")
+
+SAMPLES = 4
+"""Articles in panel (c): those that dLinUCB learned most about."""
+OBSERVATIONS = 2000
+_LEAST_POINTS = 8
+
+
+class Side:
+    """One side of a log: its events, and who owns the model that learns from each."""
+
+    def __init__(self, prepared: Prepared, kind: str) -> None:
+        self.kind = kind
+        self.log = Log.load(prepared.users if kind == "users" else prepared.articles)
+        self.groups = np.load(prepared.scopes)
+        self.planted = prepared.planted()
+        start = int(self.log.times[0]) if len(self.log) else 0
+        self.hours = (self.log.times - start) / 3600.0
+        self.planted_hours = np.empty(0) if self.planted is None else (self.planted - start) / 3600.0
+
+    def owners(self, name: str) -> Ints:
+        """Whose model learns from each event, for this policy."""
+        if self.kind == "articles":
+            return self.log.displayed().astype(np.int64)
+        return self.groups if name.startswith("N-") else np.zeros(len(self.log), dtype=np.int64)
+
+    def count(self, name: str, replay: Replay, rewards: Detection, seconds: Detection) -> None:
+        """Count a replay's alarms against the planted changes, model by model, in rewards and in seconds.
+
+        A change counts for a model that learned both before and after it.
+        """
+        assert self.planted is not None  # of a made-up log
+        owners = self.owners(name)
+        alarms = [(event, change.round) for event, change in replay.changes if change.kind in ALARMS]
+        places = np.searchsorted(self.log.times, self.planted)
+        for owner in np.unique(owners[replay.matched]):
+            own = replay.matched[owners[replay.matched] == owner]
+            shifts = np.searchsorted(own, places)
+            lived = (shifts > 0) & (shifts < len(own))
+            mine = [(event, round_) for event, round_ in alarms if owners[event] == owner]
+            rewards.add([round_ for _, round_ in mine], shifts[lived], len(own))
+            seconds.add([int(self.log.times[event]) + 1 for event, _ in mine], self.planted[lived], len(own))
+
+
+def rate_table(replays: Replays) -> Table:
+    """Rate of every policy, beside the random logger's."""
+    cells = []
+    for kind in SIDES:
+        for name, runs in replays[kind].items():
+            clicks, matched = sum(run.rewards.sum() for run in runs), sum(len(run.matched) for run in runs)
+            rate = f"{clicks / matched:.4f}" if matched else "–"
+            cells.append((f"{kind}: {name}", *_cells(rate_ratio(runs)), rate, f"{matched:,}"))
+    headings = ("side and policy", "normalised", "interval", "rate", "events")
+    note = (
+        "Normalised: divided by the random logger's rate, with a 95 % bootstrap interval over blocks of consecutive "
+        f"events; events: those that count. Articles: only those that lived at least {HOURS} hours."
+    )
+    return Table("Click-through rate", headings, tuple(cells), note)
+
+
+def claims_table(replays: Replays) -> Table:
+    """Ratios of rates beside what the paper says of them."""
+    cells = []
+    for kind, ours, theirs, said in CLAIMS:
+        pair = replays[kind][ours], replays[kind][theirs]
+        cells.append((f"{kind}: {ours} over {theirs}", said, *_cells(rate_ratio(*pair)), _spread(*pair)))
+        if kind == "articles":
+            late = [[_second_half(run) for run in runs] for runs in pair]
+            cells.append(
+                ("  second half", "above" if ours == "dLinUCB" else "–", *_cells(rate_ratio(*late)), _spread(*late))
+            )
+    note = (
+        "The interval is about the events of these logs, not about other logs; the last column has the lowest and the "
+        "highest ratio on a single log."
+    )
+    return Table("Ratios of click-through rates", ("ratio", "paper", "ours", "interval", "by log"), tuple(cells), note)
+
+
+def _spread(ours: Sequence[Replay], theirs: Sequence[Replay]) -> str:
+    ratios = [one.rate / other.rate for one, other in zip(ours, theirs, strict=True) if other.rate > 0.0]
+    return f"{min(ratios):.2f} to {max(ratios):.2f}" if len(ratios) > 1 else "–"
+
+
+def _second_half(run: Replay) -> Replay:
+    middle = len(run.logged) // 2
+    late = run.matched >= middle
+    return Replay(run.matched[late] - middle, run.rewards[late], run.logged[middle:], (), 0.0)
+
+
+def detection_table(sides: Sequence[Side], replays: Replays) -> Table:
+    """How well the policies that look for changes found the planted ones."""
+    cells = []
+    for kind in SIDES:
+        for name, runs in replays[kind].items():
+            if not name.endswith(("dLinUCB", "adTS")):
+                continue
+            rewards, seconds = Detection(), Detection()
+            here = [side for side in sides if side.kind == kind]
+            for side, run in zip(here, runs, strict=True):
+                side.count(name, run, rewards, seconds)
+            hours = f"{seconds.median_delay / 3600:.1f} ({seconds.slow_delay / 3600:.1f})" if seconds.delays else "–"
+            delay, missed, false = detection_cells(rewards)
+            cells.append((f"{kind}: {name}", delay, hours, missed, false))
+    note = (
+        "delay: from a planted change to its detection, in rewards that the model learned and in hours of the log, "
+        "median (90 %); missed: of the changes in the life of every model; false: other alarms per 1,000 rewards."
+    )
+    return Table("Planted changes", ("side and policy", "delay", "hours", "missed", "false"), tuple(cells), note)
+
+
+def settings_table(replays: Replays, note: str) -> Table:
+    """Rates and alarms of the shared policies, and of the same with other settings."""
+    shared = {name: replays["users"][name] for name in ("uniform-dLinUCB", "uniform-LinUCB")}
+    cells = []
+    for name, runs in {**shared, **replays["others"]}.items():
+        cells.append((name, *_cells(rate_ratio(runs)), f"{_alarms(runs):,}"))
+    return Table("What the settings do", ("policy", "normalised", "interval", "alarms"), tuple(cells), note)
+
+
+def _alarms(runs: Sequence[Replay]) -> int:
+    return sum(change.kind in ALARMS for run in runs for _, change in run.changes)
+
+
+def _cells(interval: Interval) -> tuple[str, str]:
+    if np.isnan(interval.estimate):
+        return "–", "–"
+    return f"{interval.estimate:.3f}", f"{interval.low:.3f} to {interval.high:.3f}"
+
+
+def plain_rows(replays: Replays) -> list[dict[str, Any]]:
+    """Plain numbers, for JSON."""
+    rows = []
+    for kind, name, runs in ((kind, name, runs) for kind, field in replays.items() for name, runs in field.items()):
+        interval = rate_ratio(runs)
+        numbers = {"normalised": interval.estimate, "low": interval.low, "high": interval.high}
+        plain = {key: None if np.isnan(value) else value for key, value in numbers.items()}
+        events = sum(len(run.matched) for run in runs)
+        rows.append({"side": kind, "policy": name, **plain, "events": events, "alarms": _alarms(runs)})
+    return rows
+
+
+def figure(sides: Sequence[Side], replays: Replays, kind: str) -> Figure:
+    """The picture, of one log: its two sides."""
+    panels = []
+    for letter, side in zip("ab", sides, strict=True):
+        curves = {}
+        for name, runs in replays[side.kind].items():
+            ends, rates = runs[0].trailing()
+            curves[name] = (side.hours[ends - 1], rates)
+        panels.append(RatePanel(f"({letter}) models of {side.kind}", curves, side.planted_hours))
+    articles = sides[1]
+    displayed = articles.log.displayed()
+    detector = replays["articles"]["dLinUCB"][0]
+    samples = []
+    learned = np.bincount(displayed[detector.matched], minlength=len(articles.log.articles))
+    for row in np.argsort(-learned, kind="stable")[:SAMPLES].tolist():
+        shown = np.flatnonzero(displayed == row)
+        size = min(OBSERVATIONS, len(shown) // _LEAST_POINTS)
+        if not size:
+            continue
+        blocks = np.array_split(shown, round(len(shown) / size))
+        alarms = [event for event, change in detector.changes if change.kind in ALARMS and displayed[event] == row]
+        samples.append(
+            ArticlePanel(
+                f"article {articles.log.articles[row]}, points of about {size:,} displays",
+                np.array([articles.hours[block].mean() for block in blocks]),
+                np.array([articles.log.rewards[block].mean() for block in blocks]),
+                articles.hours[alarms],
+            )
+        )
+    return rate_figure(panels, samples, articles.planted_hours, f"Figure 3: {kind}")
