@@ -176,7 +176,8 @@ def memory(decisions: int = 1_000_000, *, steps: int = 10) -> list[float]:
     with tempfile.TemporaryDirectory() as folder, server(_SERVE, None, str(Path(folder, "a.db"))) as (port, pid):
         set_up(port)
         for step in range(steps):
-            parts = [itertools.islice(batches(f"m{step}-{n}"), decisions // steps // BATCH // 2) for n in range(4)]
+            count = decisions // steps // BATCH // 2
+            parts: list[Iterator[bytes]] = [itertools.islice(batches(f"m{step}-{n}"), count) for n in range(4)]
             drive(port, pid, parts, float("inf"))
             found.append(resident_bytes(pid) / 1e6)
     return found
