@@ -10,7 +10,7 @@ from driftbandit import LinUCB
 from driftbandit.benchmarks import peers, speed
 from driftbandit.benchmarks.numpy_linucb import BareNumpyLinUCB, NumpyLinUCB
 
-OURS = ["NumPy LinUCB", "NumPy LinUCB, no checks", "LinUCB", "DLinUCB, 3 members"]
+OURS = ["NumPy LinUCB", "NumPy LinUCB, no checks", "LinUCB", "DLinUCB, 3 members", "DriftUCB"]
 SIZES = [(3, 4), (2, 5)]
 
 

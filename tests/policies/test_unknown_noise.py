@@ -218,8 +218,7 @@ def test_per_scope_and_per_arm_take_it():
     assert loud == pytest.approx(0.3, rel=0.2)
     alone = DLinUCB(3, "auto", explore=0.3).restore(scoped.policy_of(0).state())
     assert alone.choose(pool) == scoped.choose(pool, scope=0)
-    with pytest.raises(ValueError, match="policy: expected a LinUCB or a DLinUCB with optimistic members"):
-        PerArm(DLinUCB(3, "auto", model="thompson"))
+    assert PerArm(DLinUCB(3, "auto", model="thompson")).choose(user, arms=[0, 1, 2, 3]) in range(4)
 
 
 class RunningMean(RewardModel):

@@ -26,6 +26,9 @@ from driftbandit.serving.replay import read_export, replay_log
 from driftbandit.serving.stores.base import StoreError
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
+# Clicks under a told noise: what is tested here is not the detection.
+pytestmark = pytest.mark.filterwarnings("ignore::driftbandit.policies.clicks.ClickWarning")
+
 START = 1_700_000_000_000
 
 

@@ -262,9 +262,9 @@ def test_the_demo_detects_a_change_and_leaves_nothing_behind(tmp_path: Path, how
             with client.stream("GET", "/live?loop=front-page") as answer:  # somebody still looks
                 next(answer.iter_lines())
                 demo.send_signal(how)
-                out, err = demo.communicate(timeout=60)
+                _, err = demo.communicate(timeout=60)
     finally:
         demo.kill()
     assert demo.returncode == 0
-    assert (out.strip(), err) == ("stopped", "")
+    assert err == ""
     assert list(tmp_path.iterdir()) == []
