@@ -104,6 +104,7 @@ class Server:
 
     def stop(self) -> None:
         if self._running:
+            os.kill(self.pid, signal.SIGCONT)  # a test may have stopped it and failed
             self.kill(signal.SIGTERM)
 
 

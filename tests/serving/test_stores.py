@@ -10,7 +10,7 @@ import pytest
 
 from driftbandit.serving.stores.base import Batch, Fenced, StoreError
 from driftbandit.serving.stores.check import check_store
-from driftbandit.serving.stores.postgresql import PostgreSQLStore
+from driftbandit.serving.stores.postgresql import _ALONE, PostgreSQLStore
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
 from .postgres import server
@@ -88,7 +88,7 @@ def test_a_holder_that_overslept_is_fenced_out(database: str) -> None:
     heir = PostgreSQLStore(database, lease=60.0)
     with psycopg.connect(database, autocommit=True) as other:  # the lease ends while its holder sleeps
         other.execute("UPDATE shards SET expires = now() - interval '1 second'")
-        other.execute("UPDATE processes SET seen = now() - interval '1 hour'")
+        other.execute("DELETE FROM processes")
     after = heir.hold()
     assert set(after) == {0, 1}
     assert all(after[shard] > before[shard] for shard in after)
@@ -96,6 +96,28 @@ def test_a_holder_that_overslept_is_fenced_out(database: str) -> None:
     with pytest.raises(Fenced):
         sleeper.commit(Batch(events=[(number, 0, 3, b"ghost")]))
     assert [body for _, body in heir.events(number, 0, 0, 9)] == [b"one", b"heir"]
+    assert sleeper.hold() == {}
+    heir.close()
+    sleeper.close()
+
+
+@pytest.mark.parametrize("statement", ["SELECT pg_advisory_xact_lock(%s)", "SELECT shard FROM shards FOR SHARE"])
+def test_a_holder_that_fell_asleep_in_a_transaction_loses_its_locks(database: str, statement: str) -> None:
+    sleeper = PostgreSQLStore(database, shards=2, lease=0.2)
+    sleeper.hold()
+    number = sleeper.put_loop("x", 0, b"").number
+    heir = PostgreSQLStore(database, lease=0.2)
+    with sleeper._db.cursor() as asleep:
+        asleep.execute("BEGIN")
+        asleep.execute(statement, (_ALONE,) if "%s" in statement else ())
+        deadline = time.monotonic() + 60
+        while set(heir.hold()) != {0, 1}:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    with pytest.raises(StoreError):
+        sleeper.commit(Batch(events=[(number, 0, 1, b"ghost")]))
+    heir.commit(Batch(events=[(number, 0, 1, b"heir")]))
+    sleeper.reopen()
     assert sleeper.hold() == {}
     heir.close()
     sleeper.close()

@@ -3,7 +3,9 @@
 Scopes are hashed to shards, and a shard has one writer. A process holds shards by lease: a row with its name, an expiry
 that it renews every second, and a token that grows with every change of hands. Every commit locks and checks those
 rows, so a process that slept through its lease cannot write any more. A process also holds an advisory lock while its
-connection lives; where that is gone, its shards are taken over without waiting for the lease to end.
+connection lives; where that is gone, its shards are taken over without waiting for the lease to end. A process may fall
+asleep in the middle of a transaction, with locks that nobody else gets past: the others end its connection when its
+lease has ended. For that all processes must log in as one role.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ LEASE_S = 5.0
 """How long a process that does not answer keeps its shards."""
 
 _ALIVE = 0x64726966  # the first key of the advisory locks that processes hold while they live
-_MIGRATION = 0x64726967
+_ALONE = 0x64726967  # held while shards change hands or tables are made
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS loops (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE, version bigint NOT NULL,
@@ -110,17 +112,20 @@ class PostgreSQLStore:
         with _errors():
             self._db = psycopg.connect(self._address, autocommit=True, row_factory=tuple_row, connect_timeout=10)
             self._db.execute("SET synchronous_commit = on")
-            with self._db.transaction():
-                self._db.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION,))
-                if not self._exists():
-                    self._db.execute(_SCHEMA)
-                    self._db.execute(
-                        "INSERT INTO shards (shard) SELECT generate_series(0, %s) ON CONFLICT DO NOTHING",
-                        (self._wanted - 1,),
-                    )
+            if not self._exists():
+                self._create()
             self.shards = self._all("SELECT count(*) FROM shards")[0][0]
             if self._writer:
                 self._db.execute("SELECT pg_advisory_lock(%s, %s)", (_ALIVE, self._me))
+
+    def _create(self) -> None:
+        with self._db.transaction():
+            self._db.execute("SELECT pg_advisory_xact_lock(%s)", (_ALONE,))
+            self._db.execute(_SCHEMA)
+            self._db.execute(
+                "INSERT INTO shards (shard) SELECT generate_series(0, %s) WHERE NOT EXISTS (SELECT FROM shards)",
+                (self._wanted - 1,),
+            )
 
     def _exists(self) -> bool:
         found: bool = self._all("SELECT to_regclass('shards') IS NOT NULL")[0][0]
@@ -153,8 +158,10 @@ class PostgreSQLStore:
         """Renew what is held, take a fair share of what nobody holds, and give back what is more than that."""
         if not self._writer:
             return {}
+        self._end_sleepers()
         with _errors(), self._db.transaction():
-            self._db.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION,))  # one process at a time
+            if not self._all("SELECT pg_try_advisory_xact_lock(%s)", _ALONE)[0][0]:
+                return dict(self._tokens)  # another process is at it; this one comes back before its lease ends
             self._db.execute(
                 "INSERT INTO processes VALUES (%s, %s, now()) ON CONFLICT (id) DO UPDATE SET seen = now()",
                 (self._me, self._advertise),
@@ -184,6 +191,15 @@ class PostgreSQLStore:
             )
         self._tokens = {shard: token for shard, token in held.items() if shard not in extra} | dict(taken)
         return dict(self._tokens)
+
+    def _end_sleepers(self) -> None:
+        """End the connections of processes that slept through their lease, and with them the locks they hold."""
+        self._all(
+            "SELECT pg_terminate_backend(l.pid) FROM processes p JOIN pg_locks l "
+            "ON l.locktype = 'advisory' AND l.classid = %s AND l.objid = p.id::oid AND l.granted "
+            "WHERE p.id <> %s AND p.seen < now() - make_interval(secs => %s)",
+            *(_ALIVE, self._me, self._lease),
+        )
 
     def _free_the_dead(self) -> None:
         """Free the shards of processes whose connection is gone."""
