@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from driftbandit.serving.stores.base import Batch, Fenced, StoreError
+from driftbandit.serving.stores.base import Batch, Fenced, Run, StoreError
 from driftbandit.serving.stores.check import check_store
 from driftbandit.serving.stores.postgresql import _ALONE, PostgreSQLStore
 from driftbandit.serving.stores.sqlite import SQLiteStore
@@ -84,7 +84,7 @@ def test_a_holder_that_overslept_is_fenced_out(database: str) -> None:
     sleeper = PostgreSQLStore(database, shards=2, lease=0.2)
     before = sleeper.hold()
     number = sleeper.put_loop("x", 0, b"").number
-    sleeper.commit(Batch(events=[(number, 0, 1, b"one")]))
+    sleeper.commit(Batch(events=[Run(number, 0, 1, [b"one"])]))
     heir = PostgreSQLStore(database, lease=60.0)
     with psycopg.connect(database, autocommit=True) as other:  # the lease ends while its holder sleeps
         other.execute("UPDATE shards SET expires = now() - interval '1 second'")
@@ -92,9 +92,9 @@ def test_a_holder_that_overslept_is_fenced_out(database: str) -> None:
     after = heir.hold()
     assert set(after) == {0, 1}
     assert all(after[shard] > before[shard] for shard in after)
-    heir.commit(Batch(events=[(number, 0, 2, b"heir")]))
+    heir.commit(Batch(events=[Run(number, 0, 2, [b"heir"])]))
     with pytest.raises(Fenced):
-        sleeper.commit(Batch(events=[(number, 0, 3, b"ghost")]))
+        sleeper.commit(Batch(events=[Run(number, 0, 3, [b"ghost"])]))
     assert [body for _, body in heir.events(number, 0, 0, 9)] == [b"one", b"heir"]
     assert sleeper.hold() == {}
     heir.close()

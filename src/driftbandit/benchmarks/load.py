@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -105,7 +105,7 @@ class _Connection(asyncio.Protocol):
             self.done.set_result(None)
 
 
-def drive(port: int, pid: int, requests: list[Iterator[bytes]], seconds: float, pace: float | None = None) -> Load:
+def drive(port: int, pid: int, requests: Sequence[Iterator[bytes]], seconds: float, pace: float | None = None) -> Load:
     """Send the requests of each iterator over a connection of its own, for so long.
 
     Parameters

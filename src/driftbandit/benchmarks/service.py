@@ -145,7 +145,7 @@ def measure(*, seconds: float = 3.0, turns: int = 3, connections: int = 64) -> d
         for turn in range(turns):
             plain = drive(constant, constant_pid, [pairs(f"p{turn}-{n}") for n in range(connections)], seconds)
             single = drive(port, pid, [pairs(f"s{turn}-{n}") for n in range(connections)], seconds)
-            many = drive(port, pid, [batches(f"b{turn}-{n}") for n in range(4)], seconds)
+            many = drive(port, pid, [batches(f"b{turn}-{n}") for n in range(connections // 4)], seconds)
             pace = single.requests / single.seconds / 2
             half = drive(port, pid, [pairs(f"h{turn}-{n}") for n in range(connections)], seconds, pace)
             rates = [load.requests / 2 / load.seconds for load in (plain, single, many)]

@@ -11,7 +11,7 @@ import json
 import math
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -29,6 +29,7 @@ from driftbandit.serving.stores.base import (
     Batch,
     ChangeRow,
     LoopRow,
+    Run,
     Snapshot,
     Store,
     VersionConflict,
@@ -57,6 +58,15 @@ class DecisionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class RewardRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Report a reward; `scope` helps to find the decision where several processes serve."""
 
+    value: float
+    reward_id: Name | None = None
+    scope: Name | None = None
+
+
+class BatchReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A reward of a batch."""
+
+    decision_id: Name
     value: float
     reward_id: Name | None = None
     scope: Name | None = None
@@ -99,12 +109,14 @@ class Elsewhere(Refused):
 class _Entry:
     """A loop with its shards here."""
 
-    __slots__ = ("config", "parts", "row")
+    __slots__ = ("config", "only", "parts", "row")
 
     def __init__(self, row: LoopRow, config: LoopConfig) -> None:
         self.row = row
         self.config = config
         self.parts: dict[int, Loop] = {}
+        self.only: Loop | None = None
+        """Its only shard, where the store has but one."""
 
 
 class Engine:
@@ -145,10 +157,9 @@ class Engine:
     # Recovery ------------------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
-        self._batch = Batch()
-        self._new: dict[tuple[int, str], Decided] = {}
         self._touched: set[Loop] = set()
         self._iso: tuple[int, str] = (0, "")
+        self._policy_version: tuple[int, int, str] = (0, 0, "0.0")
         self._loops.clear()
         self.held = {}
         self.refresh()
@@ -180,6 +191,7 @@ class Engine:
                 if shard not in entry.parts:
                     entry.parts[shard] = self._load(row, shard)
                 self._bring_up(entry.parts[shard], row)
+            entry.only = entry.parts.get(0) if self.store.shards == 1 else None
 
     def _load(self, row: LoopRow, shard: int, *, whole_log: bool = False) -> Loop:
         """A loop's state: its last snapshot, and the events after it."""
@@ -209,18 +221,18 @@ class Engine:
         if loop.version != row.version:
             event = log.decode(row.config)
             assert isinstance(event, Configured)
-            self._record(loop, row, Configured(self._now(loop), row.version, event.config))
+            self._record(loop, Configured(self._now(loop), row.version, event.config))
         if row.arms is not None and loop.arms_version != row.arms_version:
             arms = log.decode(row.arms)
             assert isinstance(arms, Catalogued)
-            self._record(loop, row, Catalogued(self._now(loop), row.arms_version, arms.ids, arms.features))
+            self._record(loop, Catalogued(self._now(loop), row.arms_version, arms.ids, arms.features))
 
-    def _record(self, loop: Loop, row: LoopRow, event: log.AnyEvent) -> None:
+    def _record(self, loop: Loop, event: log.AnyEvent) -> None:
         loop.apply(event)
-        self._queue(loop, row, event)
+        self._queue(loop, event)
 
-    def _queue(self, loop: Loop, row: LoopRow, event: log.AnyEvent) -> None:
-        self._batch.events.append((row.number, loop.shard, loop.seq, log.encode(event)))
+    def _queue(self, loop: Loop, event: log.AnyEvent) -> None:
+        loop.unlogged.append(log.encode(event))
         self._touched.add(loop)
 
     def _now(self, loop: Loop) -> int:
@@ -281,41 +293,52 @@ class Engine:
 
     def decide(self, name: str, request: DecisionRequest) -> tuple[bool, Decision]:
         """Choose an arm; says whether the decision is new. Its id must have gone through `look_up`."""
-        entry = self._entry(name)
-        scope = request.scope
+        return self._decide(self._entry(name), request, self._clock())
+
+    def decide_many(self, name: str, requests: Sequence[DecisionRequest]) -> list[tuple[bool, Decision] | Refused]:
+        """Choose many arms, all at one time; those that cannot be chosen are refused one by one."""
+        entry, now = self._entry(name), self._clock()
+        results: list[tuple[bool, Decision] | Refused] = []
+        for request in requests:
+            try:
+                results.append(self._decide(entry, request, now))
+            except Refused as refusal:
+                results.append(refusal)
+        return results
+
+    def _decide(self, entry: _Entry, request: DecisionRequest, now: int) -> tuple[bool, Decision]:
+        scope, given, arms = request.scope, request.decision_id, request.arms
         if scope is not None:
             check_name("scope", scope)
-        given = request.decision_id
         if given is None:
-            loop = self._part(entry, scope)
+            loop = entry.only or self._part(entry, scope)
             given = f"{loop.shard:x}-{os.urandom(12).hex()}"
         else:
             for part in entry.parts.values():
-                record = part.open.get(given) or part.closed.get(given) or part.known.get(given)
-                if record is not None:
-                    return False, self._again(entry, part, request, record.seq)
+                if given in part.open or given in part.closed or given in part.known:
+                    return False, self._again(part, request)
             check_name("decision_id", given)
-            loop = self._part(entry, scope)
-        now = self._now(loop)
+            loop = entry.only or self._part(entry, scope)
+        now = max(now, loop.time)
         if loop.next_due() <= now:
-            self._tick(loop, entry.row, now)
-        arms = request.arms
-        if arms is not None and type(arms[0]) is str and (known := loop.known_pool(arms)) is not None:  # type: ignore[arg-type]
-            event = loop.decide(now, given, scope, arms, None, known)  # type: ignore[arg-type]
+            self._tick(loop, now)
+        if arms is not None and (pool := loop.known_pool(arms)) is not None:
+            event = loop.decide(now, given, scope, arms, None, pool)  # type: ignore[arg-type]
         else:
             ids, features = (None, None) if arms is None else split_arms(arms)
             event = loop.decide(now, given, scope, ids, features)
-        self._queue(loop, entry.row, event)
-        self._new[entry.row.number, given] = event
+        self._queue(loop, event)
+        loop.fresh[given] = event
         return True, self._answer(event)
 
-    def _again(self, entry: _Entry, loop: Loop, request: DecisionRequest, seq: int) -> Decision:
+    def _again(self, loop: Loop, request: DecisionRequest) -> Decision:
         """The answer that this decision got before, if the request is the same."""
         given = request.decision_id or ""
         ids, features = (None, None) if request.arms is None else split_arms(request.arms)
-        event: Any = self._new.get((entry.row.number, given))
+        event: Any = loop.fresh.get(given)
         if event is None:
-            body = self.store.event(entry.row.number, loop.shard, seq)
+            seq = (loop.open.get(given) or loop.closed.get(given) or loop.known[given]).seq
+            body = self.store.event(loop.number, loop.shard, seq)
             if body is None:
                 raise RuntimeError(f"event {seq} is missing from the log")
             event = log.decode(body)
@@ -327,40 +350,55 @@ class Engine:
     def _answer(self, event: Decided) -> Decision:
         if self._iso[0] != event.expires:
             self._iso = event.expires, iso(event.expires)
-        return Decision(
-            event.id, event.arm, event.index, event.propensity, f"{event.version}.{event.learned}", self._iso[1]
-        )
+        version = self._policy_version
+        if version[1] != event.learned or version[0] != event.version:
+            version = self._policy_version = event.version, event.learned, f"{event.version}.{event.learned}"
+        return Decision(event.id, event.arm, event.index, event.propensity, version[2], self._iso[1])
 
-    def reward(self, name: str, decision_id: str, request: RewardRequest) -> bool:
+    def reward(self, name: str, decision_id: str, request: RewardRequest | BatchReward) -> bool:
         """Take a reward; False if it was known already. Its decision's id must have gone through `look_up`.
 
         A reward whose window has closed is logged, and refused with status 410.
         """
-        entry = self._entry(name)
-        loop = self._part_of(entry, decision_id, request.scope)
-        now = self._now(loop)
+        return self._reward(self._entry(name), decision_id, request, self._clock())
+
+    def reward_many(self, name: str, requests: Sequence[BatchReward]) -> list[bool | Refused]:
+        """Take many rewards, all at one time; each is taken or refused by itself."""
+        entry, now = self._entry(name), self._clock()
+        results: list[bool | Refused] = []
+        for request in requests:
+            try:
+                results.append(self._reward(entry, request.decision_id, request, now))
+            except Refused as refusal:
+                results.append(refusal)
+        return results
+
+    def _reward(self, entry: _Entry, decision_id: str, request: RewardRequest | BatchReward, now: int) -> bool:
+        loop = entry.only
+        if loop is None:
+            loop = self._part_of(entry, decision_id, request.scope)
+        now = max(now, loop.time)
         if loop.next_due() <= now:
-            self._tick(loop, entry.row, now)
+            self._tick(loop, now)
         event = loop.reward(now, decision_id, request.value, request.reward_id)
         if event is None:
             return False
-        self._queue(loop, entry.row, event)
+        self._queue(loop, event)
         if type(event) is Late:
             raise Refused(410, f"the reward window of decision {decision_id!r} has closed; logged, not learned")
         return True
 
     def tick(self) -> None:
         """Close the windows that are due."""
+        now = self._clock()
         for entry in self._loops.values():
             for loop in entry.parts.values():
-                now = self._now(loop)
-                if loop.next_due() <= now:
-                    self._tick(loop, entry.row, now)
+                self._tick(loop, max(now, loop.time))
 
-    def _tick(self, loop: Loop, row: LoopRow, now: int) -> None:
+    def _tick(self, loop: Loop, now: int) -> None:
         event = loop.tick(now)
         if event is not None:
-            self._queue(loop, row, event)
+            self._queue(loop, event)
 
     def next_due(self) -> float:
         """When the next window closes."""
@@ -407,18 +445,20 @@ class Engine:
 
     def commit(self) -> int:
         """Make everything queued durable; returns how many events that were. Raises StoreError if it failed."""
-        batch = self._batch
-        count = len(batch.events)
+        batch = Batch()
+        count = 0
         for loop in self._touched:
+            if loop.unlogged:
+                count += len(loop.unlogged)
+                batch.events.append(Run(loop.number, loop.shard, loop.seq - len(loop.unlogged) + 1, loop.unlogged))
             if loop.found:
-                number = self._loops[loop.name].row.number
-                batch.changes.extend(_change_rows(number, loop))
+                batch.changes.extend(_change_rows(loop.number, loop))
         if batch:
             self.store.commit(batch)
-        self._batch = Batch()
-        self._new.clear()
         touched, self._touched = self._touched, set()
         for loop in touched:
+            loop.unlogged = []
+            loop.fresh.clear()
             loop.known.clear()
             loop.found.clear()
             self._save_if_due(loop)

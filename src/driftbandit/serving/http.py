@@ -13,9 +13,10 @@ from msgspec import Meta
 
 from driftbandit.serving import export, metrics, openapi, problems, views
 from driftbandit.serving.asgi import JSON, App, Request, Response, Route, Stream
-from driftbandit.serving.config import LoopConfig, Name
+from driftbandit.serving.config import LoopConfig
 from driftbandit.serving.engine import (
     MAX_BATCH,
+    BatchReward,
     CatalogueRequest,
     Configuration,
     Decision,
@@ -47,15 +48,6 @@ class DecisionBatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Many decisions at once."""
 
     decisions: list[DecisionRequest]
-
-
-class BatchReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A reward of a batch."""
-
-    decision_id: Name
-    value: float
-    reward_id: Name | None = None
-    scope: Name | None = None
 
 
 class RewardBatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -243,18 +235,8 @@ class Service:
         ids = [item.decision_id for item in given if type(item) is DecisionRequest and item.decision_id is not None]
 
         def carry_out(engine: Engine) -> list[DecisionResult]:
-            engine.number(name)  # an unknown loop is the whole request's problem
-            results = []
-            for item in given:
-                try:
-                    if isinstance(item, Problem):
-                        results.append(DecisionResult(item.status, None, item))
-                        continue
-                    created, decision = engine.decide(name, item)
-                    results.append(DecisionResult(201 if created else 200, decision))
-                except Refused as error:
-                    results.append(DecisionResult(error.status, None, problems.problem(error.status, str(error))))
-            return results
+            results = engine.decide_many(name, [item for item in given if type(item) is DecisionRequest])
+            return _merge(given, map(_decision_result, results), DecisionResult)
 
         return Response(200, _encode(DecisionResults(await self.runner.submit(carry_out, (name, ids)))))
 
@@ -265,18 +247,8 @@ class Service:
         ids = [item.decision_id for item in given if type(item) is BatchReward]
 
         def carry_out(engine: Engine) -> list[RewardResult]:
-            engine.number(name)
-            results = []
-            for item in given:
-                try:
-                    if isinstance(item, Problem):
-                        results.append(RewardResult(item.status, None, item))
-                        continue
-                    fresh = engine.reward(name, item.decision_id, item)
-                    results.append(_ACCEPTED_RESULT if fresh else _DUPLICATE_RESULT)
-                except Refused as error:
-                    results.append(RewardResult(error.status, None, problems.problem(error.status, str(error))))
-            return results
+            results = engine.reward_many(name, [item for item in given if type(item) is BatchReward])
+            return _merge(given, map(_reward_result, results), RewardResult)
 
         return Response(200, _encode(RewardResults(await self.runner.submit(carry_out, (name, ids)))))
 
@@ -507,6 +479,24 @@ def _many(body: bytes, whole: Any, raw: Any, field: str, one: Any) -> list[Any]:
     if len(items) > MAX_BATCH:
         raise HTTPError(413, f"a batch may have at most {MAX_BATCH:,} items, got {len(items):,}")
     return items
+
+
+def _decision_result(result: tuple[bool, Decision] | Refused) -> DecisionResult:
+    if isinstance(result, Refused):
+        return DecisionResult(result.status, None, problems.problem(result.status, str(result)))
+    created, decision = result
+    return DecisionResult(201 if created else 200, decision)
+
+
+def _reward_result(result: bool | Refused) -> RewardResult:
+    if isinstance(result, Refused):
+        return RewardResult(result.status, None, problems.problem(result.status, str(result)))
+    return _ACCEPTED_RESULT if result else _DUPLICATE_RESULT
+
+
+def _merge(given: list[Any], results: Iterator[Result], bad: Callable[[int, None, Problem], Result]) -> list[Result]:
+    """Results in the order of what was given, in which items that could not be read are problems already."""
+    return [bad(item.status, None, item) if type(item) is Problem else next(results) for item in given]
 
 
 async def _in_threads(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:

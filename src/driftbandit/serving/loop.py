@@ -7,9 +7,8 @@ touches the disk.
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 
 import msgspec
@@ -28,6 +27,7 @@ from driftbandit.serving.config import (
     is_uniform,
     weights_of,
 )
+from driftbandit.serving.due import Due
 from driftbandit.serving.events import (
     AnyEvent,
     Catalogued,
@@ -188,11 +188,15 @@ class Loop:
         self.open: dict[str, Open] = {}
         self.closed: dict[str, ClosedRow] = {}
         """Closed since the last snapshot."""
+        self.unlogged: list[bytes] = []
+        """Encoded events that are not in the store yet, the last of them number `seq`."""
+        self.fresh: dict[str, Decided] = {}
+        """The decisions among them."""
         self.known: dict[str, ClosedRow] = {}
         """Closed before it, as far as the present commands ask for them."""
         self.series = Series()
         self.found: list[Found] = []
-        self._due: list[tuple[int, int, str]] = []
+        self._due = Due()
         self._draws: list[list[float]] = []
         self._block = -1
         self._pools: dict[tuple[str, ...], Pool] = {}
@@ -259,15 +263,15 @@ class Loop:
         Refused
             404 if there is no such decision here, 409 if it has another reward, 422 if the value is out of range.
         """
-        low, high = self.bounds
-        if not low <= value <= high:
-            raise Refused(422, f"value: expected a number in [{low:g}, {high:g}], got {value:g}")
         record: Open | ClosedRow | None = self.open.get(decision_id)
         late = record is None
         if record is None:
             record = self.closed.get(decision_id) or self.known.get(decision_id)
             if record is None:
-                raise Refused(404, f"no decision {decision_id!r} in this loop")
+                raise Refused(404, f"no decision {decision_id[:200]!r} in loop {self.name!r}")
+        low, high = self.bounds
+        if not low <= value <= high:
+            raise Refused(422, f"value: expected a number in [{low:g}, {high:g}], got {value:g}")
         if record.reward is not None:
             if record.reward != value:
                 raise Refused(409, f"decision {decision_id!r} has the reward {record.reward:g} already")
@@ -278,7 +282,7 @@ class Loop:
 
     def tick(self, now: int) -> Ticked | None:
         """Close the windows that are due; None if there are none."""
-        if not self._due or self._due[0][0] > now:
+        if self._due.next() > now:
             return None
         event = Ticked(now)
         self.apply(event)
@@ -362,11 +366,11 @@ class Loop:
         self.arms_version = event.version
         self._pools.clear()
 
-    def known_pool(self, arms: list[str]) -> Pool | None:
-        """What is known of arms given by id, if they were met before."""
+    def known_pool(self, arms: Sequence[object]) -> Pool | None:
+        """What is known of arms, if they are ids that were met before in this order."""
         try:
-            return self._pools.get(tuple(arms))
-        except TypeError:  # some of them are not ids
+            return self._pools.get(tuple(arms))  # type: ignore[arg-type]
+        except TypeError:  # arms with features have no hash
             return None
 
     def _pool(self, arms: list[str] | None, features: Floats | None) -> Pool:
@@ -471,7 +475,7 @@ class Loop:
         owner = event.scope if self.config.scoped and event.scope is not None else EVERYONE
         main, shadow = self.epochs
         self.open[event.id] = Open(self.seq, event.expires, owner, main, shadow, number, features, weight)
-        heapq.heappush(self._due, (event.expires, self.seq, event.id))
+        self._due.add((event.expires, self.seq, event.id))
         self.series.decided(event.time)
 
     def _rewarded(self, event: Rewarded) -> None:
@@ -483,17 +487,16 @@ class Loop:
             self._learn(record, event.value)
 
     def _close_due(self, now: int) -> None:
-        due = self._due
-        default = self.config.default_reward
-        while due and due[0][0] <= now:
-            _, _, decision_id = heapq.heappop(due)
-            record = self.open.pop(decision_id)
+        due, open_ones, closed, counts = self._due, self.open, self.closed, self.counts
+        default, number, shard = self.config.default_reward, self.number, self.shard
+        while (entry := due.pop(now)) is not None:
+            decision_id = entry[2]
+            record = open_ones.pop(decision_id)
             value = record.reward
             if value is None:
-                self.counts.missing += 1
+                counts.missing += 1
                 value = default
             if value is not None:
-                counts = self.counts
                 counts.closed += 1
                 counts.reward_sum += value
                 if self.shadow is not None and record.shadow_epoch == self.epochs[SHADOW]:
@@ -503,7 +506,7 @@ class Loop:
                 self.series.closed(now, value)
                 if not record.learned:
                     self._learn(record, value)
-            self.closed[decision_id] = ClosedRow(self.number, decision_id, self.shard, record.seq, record.reward)
+            closed[decision_id] = ClosedRow(number, decision_id, shard, record.seq, record.reward)
 
     def _learn(self, record: Open, value: float) -> None:
         """Teach the models; those started afresh since the decision are spared rewards of their predecessors."""
@@ -570,13 +573,12 @@ class Loop:
         self.catalogue = None if core.arm_ids is None else Catalogue(core.arm_ids, core.arm_features)
         self.epochs = core.epochs
         self.counts, self.open, self.series = core.counts, core.open, core.series
-        self._due = [(record.expires, record.seq, key) for key, record in self.open.items()]
-        heapq.heapify(self._due)
+        self._due = Due((record.expires, record.seq, key) for key, record in self.open.items())
         self._build()
 
     def next_due(self) -> float:
         """When the next window closes."""
-        return self._due[0][0] if self._due else math.inf
+        return self._due.next()
 
 
 def draws(key: int, block: int) -> list[list[float]]:

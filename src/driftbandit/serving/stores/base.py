@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -88,11 +88,20 @@ class Snapshot:
     epochs: tuple[int, int]
 
 
+class Run(NamedTuple):
+    """Encoded events of a loop's shard that follow each other; `first` is the number of the first."""
+
+    loop: int
+    shard: int
+    first: int
+    bodies: list[bytes]
+
+
 @dataclass(slots=True)
 class Batch:
-    """What one commit makes durable; `events` are (loop, shard, seq, body)."""
+    """What one commit makes durable."""
 
-    events: list[tuple[int, int, int, bytes]] = field(default_factory=list)
+    events: list[Run] = field(default_factory=list)
     changes: list[ChangeRow] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
 
@@ -100,30 +109,24 @@ class Batch:
         return bool(self.events or self.changes or self.snapshots)
 
 
-_pack_bodies = msgspec.msgpack.Encoder().encode
-_unpack_bodies = msgspec.msgpack.Decoder(list[bytes]).decode
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(list[bytes]).decode
 
 
-def chunks(events: list[tuple[int, int, int, bytes]]) -> list[tuple[int, int, int, int, bytes]]:
+def event_rows(runs: list[Run]) -> list[tuple[int, int, int, int, bytes]]:
     """Events as rows of a table, one row for what a commit adds to a loop's shard: (loop, shard, first, last, bodies).
 
-    >>> [row[:4] for row in chunks([(1, 0, 7, b"a"), (2, 0, 1, b"b"), (1, 0, 8, b"c")])]
+    >>> [row[:4] for row in event_rows([Run(1, 0, 7, [b"a", b"c"]), Run(2, 0, 1, [b"b"])])]
     [(1, 0, 7, 8), (2, 0, 1, 1)]
     """
-    parts: dict[tuple[int, int], tuple[int, list[bytes]]] = {}
-    for loop, shard, seq, body in events:
-        first, bodies = parts.setdefault((loop, shard), (seq, []))
-        if seq != first + len(bodies):
-            raise StoreError(f"event {seq} of loop {loop} does not follow {first + len(bodies) - 1}")
-        bodies.append(body)
-    return [(*at, first, first + len(bodies) - 1, _pack_bodies(bodies)) for at, (first, bodies) in parts.items()]
+    return [(loop, shard, first, first + len(bodies) - 1, _pack(bodies)) for loop, shard, first, bodies in runs]
 
 
 def bodies_after(rows: list[tuple[int, bytes]], after: int, limit: int) -> list[tuple[int, bytes]]:
     """Events of (first, bodies) rows after a number, at most `limit`."""
     found: list[tuple[int, bytes]] = []
     for first, packed in rows:
-        found += [(seq, body) for seq, body in enumerate(_unpack_bodies(packed), first) if seq > after]
+        found += [(seq, body) for seq, body in enumerate(_unpack(packed), first) if seq > after]
         if len(found) >= limit:
             break
     return found[:limit]

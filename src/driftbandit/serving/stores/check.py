@@ -9,6 +9,7 @@ from driftbandit.serving.stores.base import (
     ChangeRow,
     ClosedRow,
     KeyRow,
+    Run,
     Snapshot,
     Store,
     StoreError,
@@ -40,7 +41,7 @@ def check_store(make: Callable[[], Store]) -> None:
     reader = store.reader()
     assert reader.events(number, 0, 0, 100) == expected, "a reader must see what was committed"
     assert reader.hold() == {}, "a reader must hold nothing"
-    _refuses(lambda: reader.commit(Batch(events=[(number, 0, 99, b"x")])), "a reader must not write to the log")
+    _refuses(lambda: reader.commit(Batch(events=[Run(number, 0, 99, [b"x"])])), "a reader must not write to the log")
     reader.close()
     store.close()
 
@@ -70,20 +71,14 @@ def _check_loops(store: Store) -> int:
 
 
 def _check_log(store: Store, number: int) -> None:
-    store.commit(Batch(events=[(number, 0, 1, b"a"), (number, 0, 2, b"\x00b")]))
-    store.commit(Batch(events=[(number, 0, 3, b"c"), (number + 1, 0, 1, b"other")]))
+    store.commit(Batch(events=[Run(number, 0, 1, [b"a", b"\x00b"])]))
+    store.commit(Batch(events=[Run(number, 0, 3, [b"c"]), Run(number + 1, 0, 1, [b"other"])]))
     assert store.events(number, 0, 0, 2) == [(1, b"a"), (2, b"\x00b")], "events come in order, at most the limit"
     assert store.events(number, 0, 2, 9) == [(3, b"c")], "events after a number must exclude it"
     assert store.event(number, 0, 2) == b"\x00b", "one event by number"
     assert store.event(number, 0, 9) is None, "no event, None"
-    for wrong in (
-        [(3, b"twice")],
-        [(2, b"twice")],
-        [(5, b"gap")],
-        [(4, b"d"), (4, b"twice")],
-        [(4, b"d"), (6, b"gap")],
-    ):
-        again = Batch(events=[(number + 1, 0, 2, b"fine"), *((number, 0, *event) for event in wrong)])
+    for wrong in (2, 3, 5):  # twice, twice, a gap
+        again = Batch(events=[Run(number + 1, 0, 2, [b"fine"]), Run(number, 0, wrong, [b"wrong"])])
         _refuses(lambda batch=again: store.commit(batch), "events must follow each other without gaps")  # type: ignore[misc]
     assert len(store.events(number, 0, 0, 9)) == 3, "a failed commit must leave nothing behind"
     assert len(store.events(number + 1, 0, 0, 9)) == 1, "a failed commit must leave nothing behind"

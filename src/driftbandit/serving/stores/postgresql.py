@@ -28,7 +28,7 @@ from driftbandit.serving.stores.base import (
     StoreError,
     VersionConflict,
     bodies_after,
-    chunks,
+    event_rows,
 )
 
 SHARDS = 16
@@ -262,11 +262,11 @@ class PostgreSQLStore:
 
     def commit(self, batch: Batch) -> None:
         """Make a batch durable in one transaction, if its shards are still held."""
-        shards = {row[1] for row in batch.events} | {row.shard for row in batch.changes}
+        shards = {run.shard for run in batch.events} | {row.shard for row in batch.changes}
         shards |= {shot.shard for shot in batch.snapshots}
         with _errors(), self._db.transaction(), self._db.cursor() as cursor:
             self._check_tokens(shards)
-            rows = chunks(batch.events)
+            rows = event_rows(batch.events)
             for loop, shard, first, _, _ in rows:
                 if first != self._last(loop, shard) + 1:
                     raise StoreError(f"event {first} of loop {loop} does not follow {self._last(loop, shard)}")

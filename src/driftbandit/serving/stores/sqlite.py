@@ -20,7 +20,7 @@ from driftbandit.serving.stores.base import (
     StoreError,
     VersionConflict,
     bodies_after,
-    chunks,
+    event_rows,
 )
 
 _SCHEMA = """
@@ -174,7 +174,7 @@ class SQLiteStore:
             raise StoreError(f"{self.path}: opened for reading")
         with self._transaction():
             many = self._db.executemany
-            for loop, shard, first, last, bodies in chunks(batch.events):
+            for loop, shard, first, last, bodies in event_rows(batch.events):
                 if first != self._last(loop, shard) + 1:
                     raise StoreError(f"event {first} of loop {loop} does not follow {self._last(loop, shard)}")
                 self._db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (loop, shard, first, last, bodies))
