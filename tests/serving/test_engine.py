@@ -12,16 +12,11 @@ from scipy import stats
 
 from driftbandit.policies.driftucb import DriftUCB
 from driftbandit.serving.config import SERVED, LoopConfig, Plan
-from driftbandit.serving.engine import (
-    Arm,
-    CatalogueRequest,
-    DecisionRequest,
-    Engine,
-    RewardRequest,
-)
+from driftbandit.serving.engine import Engine
 from driftbandit.serving.export import ndjson, parquet, probabilities
-from driftbandit.serving.loop import Refused
+from driftbandit.serving.messages import Arm, CatalogueRequest, DecisionRequest, RewardRequest
 from driftbandit.serving.packing import pack
+from driftbandit.serving.records import Refused
 from driftbandit.serving.replay import read_export, replay_log
 from driftbandit.serving.stores.base import StoreError
 from driftbandit.serving.stores.sqlite import SQLiteStore
@@ -324,8 +319,8 @@ def test_arms_are_drawn_with_the_logged_probabilities(world: World, config: dict
         expected += chances
         seen[event.index] += 1
         if len(loop.open) > 1000:
-            loop.open.clear()
-            loop._due.clear()
+            world.now += 3_600_000
+            loop.tick(world.now)
     assert expected.sum() == pytest.approx(draws)
     assert stats.chisquare(seen, expected).pvalue > 0.001
 
@@ -519,7 +514,7 @@ def test_nothing_acknowledged_is_lost_when_the_disk_fails(tmp_path: Path, disk: 
     with contextlib.suppress(StoreError), pytest.raises(StoreError):
         world.decide("lost", arms)
     with pytest.raises(StoreError):
-        world.engine.store.commit(world.engine._batch)
+        world.engine.commit()
     disk.broken = None
     world.engine.recover()
     world.engine.commit()

@@ -16,7 +16,7 @@ from driftbandit.serving import rehearsal, server
 from driftbandit.serving.config import LoopConfig
 from driftbandit.serving.engine import Engine
 from driftbandit.serving.events import Configured, encode
-from driftbandit.serving.loop import Refused
+from driftbandit.serving.records import Refused
 from driftbandit.serving.rehearsal import Rehearsals, rehearse
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
@@ -24,7 +24,7 @@ from .live import live
 from .test_engine import START
 
 # In a process of its own, where nothing is compiled or loaded yet: after the rehearsal, a hundred rounds of the real
-# thing must not add a compiled version to any kernel.
+# thing must not add a compiled version to any kernel. Numba's own helpers come and go while it compiles.
 _TRAFFIC = """
 import gc, sys
 import msgspec, numpy as np
@@ -35,7 +35,8 @@ from driftbandit.serving.loop import Loop
 from driftbandit.serving.rehearsal import rehearse
 
 def versions():
-    return {d.py_func.__qualname__: len(d.overloads) for d in gc.get_objects() if isinstance(d, Dispatcher)}
+    found = [d for d in gc.get_objects() if isinstance(d, Dispatcher)]
+    return {d.py_func.__qualname__: len(d.overloads) for d in found if d.py_func.__module__.startswith("driftbandit")}
 
 rng = np.random.default_rng(0)
 for at, policy in enumerate(SERVED):

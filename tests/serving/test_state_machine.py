@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from driftbandit.serving.config import Plan
-from driftbandit.serving.loop import Refused
+from driftbandit.serving.records import Refused
 
 from .test_engine import START, World
 

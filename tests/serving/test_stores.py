@@ -115,8 +115,8 @@ def test_a_holder_that_fell_asleep_in_a_transaction_loses_its_locks(database: st
             assert time.monotonic() < deadline
             time.sleep(0.05)
     with pytest.raises(StoreError):
-        sleeper.commit(Batch(events=[(number, 0, 1, b"ghost")]))
-    heir.commit(Batch(events=[(number, 0, 1, b"heir")]))
+        sleeper.commit(Batch(events=[Run(number, 0, 1, [b"ghost"])]))
+    heir.commit(Batch(events=[Run(number, 0, 1, [b"heir"])]))
     sleeper.reopen()
     assert sleeper.hold() == {}
     heir.close()

@@ -7,27 +7,32 @@ engine whose commit failed must `recover` before it does anything else.
 from __future__ import annotations
 
 import hashlib
-import json
-import math
 import os
 import zlib
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-import numpy as np
-from msgspec import Meta
-from numpy.typing import NDArray
 
-from driftbandit.policies.driftucb import DriftUCB
 from driftbandit.serving import events as log
-from driftbandit.serving.config import LoopConfig, Name, check, weights_of
+from driftbandit.serving.config import LoopConfig, check
 from driftbandit.serving.events import Catalogued, Configured, Decided, Late
-from driftbandit.serving.loop import EVERYONE, MAIN, MAX_ARMS, SHADOW, Loop, Refused
+from driftbandit.serving.loop import Loop
+from driftbandit.serving.messages import (
+    BatchReward,
+    CatalogueRequest,
+    Configuration,
+    Decision,
+    DecisionRequest,
+    RewardRequest,
+    check_name,
+    iso,
+    split_arms,
+)
+from driftbandit.serving.reading import change_rows, state_bytes
+from driftbandit.serving.records import EVERYONE, MAIN, SHADOW, Refused
 from driftbandit.serving.stores.base import (
     Batch,
-    ChangeRow,
     LoopRow,
     Run,
     Snapshot,
@@ -36,66 +41,6 @@ from driftbandit.serving.stores.base import (
 )
 
 _READ = 10_000
-MAX_BATCH = 1_000
-"""How many decisions or rewards one request may carry."""
-
-
-class Arm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An arm with its features."""
-
-    id: Name
-    features: list[float]
-
-
-class DecisionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Ask for an arm. Arms are ids from the catalogue, or arms with features; without any, the whole catalogue."""
-
-    decision_id: Name | None = None
-    scope: Name | None = None
-    arms: Annotated[list[Name | Arm], Meta(min_length=1, max_length=MAX_ARMS)] | None = None
-
-
-class RewardRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Report a reward; `scope` helps to find the decision where several processes serve."""
-
-    value: float
-    reward_id: Name | None = None
-    scope: Name | None = None
-
-
-class BatchReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A reward of a batch."""
-
-    decision_id: Name
-    value: float
-    reward_id: Name | None = None
-    scope: Name | None = None
-
-
-class CatalogueRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The arms of a loop, with features where the loop has a dim."""
-
-    arms: Annotated[list[Arm | Name], Meta(min_length=1, max_length=MAX_ARMS)]
-
-
-class Decision(msgspec.Struct, frozen=True):
-    """The answer to a `DecisionRequest`."""
-
-    decision_id: str
-    arm: str
-    index: int
-    propensity: float
-    policy_version: str
-    expires_at: str
-
-
-class Configuration(msgspec.Struct, frozen=True):
-    """A loop's settings and their version."""
-
-    loop: str
-    version: int
-    arms_version: int
-    config: LoopConfig
 
 
 class Elsewhere(Refused):
@@ -452,7 +397,7 @@ class Engine:
                 count += len(loop.unlogged)
                 batch.events.append(Run(loop.number, loop.shard, loop.seq - len(loop.unlogged) + 1, loop.unlogged))
             if loop.found:
-                batch.changes.extend(_change_rows(loop.number, loop))
+                batch.changes.extend(change_rows(loop))
         if batch:
             self.store.commit(batch)
         touched, self._touched = self._touched, set()
@@ -531,105 +476,6 @@ def settings(row: LoopRow) -> LoopConfig:
     return msgspec.json.decode(event.config, type=LoopConfig)
 
 
-def state_bytes(loop: Loop, store: Store | None, number: int, *, stored: bool) -> bytes:
-    """Everything that a loop knows, in one canonical piece."""
-    parts = [loop.core()]
-    for role, models in ((MAIN, loop.models), (SHADOW, loop.shadow)):
-        if models is None:
-            continue
-        scopes = set(models.scopes())
-        if stored and store is not None:
-            scopes |= set(store.model_scopes(number, loop.shard, role, loop.epochs[role]))
-        for scope in sorted(scopes):
-            state = models.packed(scope)
-            if state is not None and state != models.fresh:
-                parts += [f"{role} {json.dumps(scope)}".encode(), state]
-    return b"\n".join(parts)
-
-
-def split_arms(arms: list[str | Arm]) -> tuple[list[str], NDArray[np.float64] | None]:
-    """Ids, and features where arms have them; all have, or none."""
-    kinds = set(map(type, arms))
-    if kinds == {str}:
-        if not "".join(arms).isprintable():  # type: ignore[arg-type]
-            raise Refused(422, "arms: expected printable ids")
-        return arms, None  # type: ignore[return-value]
-    if kinds != {Arm}:
-        raise Refused(422, "arms: expected ids only, or arms with features only")
-    ids = [arm.id for arm in arms]  # type: ignore[union-attr]
-    for given in ids:
-        check_name("arms", given)
-    rows = [arm.features for arm in arms]  # type: ignore[union-attr]
-    width = len(rows[0])
-    if not width or any(len(row) != width for row in rows):
-        raise Refused(422, "arms: expected the same number of features for every arm, and at least one")
-    return ids, np.array(rows, dtype=np.float64)
-
-
-def check_name(what: str, name: str) -> None:
-    """Refuse what cannot be written in a URL, a log and a table."""
-    if not 0 < len(name) <= 200 or not name.isprintable():
-        raise Refused(422, f"{what}: expected 1 to 200 printable characters")
-
-
 def shard_of(loop: str, scope: str, shards: int) -> int:
     """Which shard decides for a scope."""
     return zlib.crc32(f"{loop}\n{scope}".encode()) % shards
-
-
-def iso(time: int) -> str:
-    """A time as RFC 3339 has it.
-
-    >>> iso(1_700_000_000_123)
-    '2023-11-14T22:13:20.123Z'
-    """
-    return datetime.fromtimestamp(time / 1000.0, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _change_rows(number: int, loop: Loop) -> list[ChangeRow]:
-    rows = []
-    for found in loop.found:
-        change = found.change
-        body = {
-            "kind": change.kind,
-            "member": change.member,
-            "round": change.round,
-            "evidence": dict(change.evidence),
-            "weights_before": None if found.before is None else np.frombuffer(found.before).tolist(),
-        }
-        rows.append(
-            ChangeRow(number, loop.shard, found.number, found.seq, found.time, found.scope, msgspec.json.encode(body))
-        )
-    return rows
-
-
-def describe(loop: Loop, scope: str) -> dict[str, Any] | None:
-    """What a scope's model looks like now; None if the scope was never met."""
-    models = loop.models
-    policy: Any = None if models is None else models.peek(scope)
-    if policy is None:
-        return None
-    members = [
-        {field: getattr(member, field) for field in member.__dataclass_fields__}
-        for member in getattr(policy, "members", ())
-        if hasattr(member, "__dataclass_fields__")
-    ]
-    weights = weights_of(policy)
-    return {
-        "policy": repr(policy),
-        "rounds": int(policy.rounds),
-        "leader": getattr(policy, "leader", None),
-        "members": members,
-        "weights": None if weights is None else np.frombuffer(weights).tolist(),
-        **_explanation(policy),
-        "bytes": len(models.packed(scope) or b"") if models is not None else 0,
-    }
-
-
-def _explanation(policy: Any) -> dict[str, Any]:
-    """What a policy says of itself, where it does."""
-    if not isinstance(policy, DriftUCB):
-        return {}
-    why = policy.explain()
-    experts = [{"memory": None if math.isinf(e.memory) else e.memory, "weight": e.weight} for e in why.experts]
-    return {"noise": None if math.isnan(why.noise) else why.noise, "age": why.age, "experts": experts}

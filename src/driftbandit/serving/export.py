@@ -10,10 +10,10 @@ import msgspec
 import numpy as np
 
 from driftbandit.serving import events as log
+from driftbandit.serving.chance import chance
 from driftbandit.serving.config import LoopConfig
-from driftbandit.serving.engine import iso
 from driftbandit.serving.events import AnyEvent, Catalogued, Configured, Decided, Late, Rewarded, Ticked
-from driftbandit.serving.loop import chance
+from driftbandit.serving.messages import iso
 from driftbandit.serving.stores.base import Store
 
 _READ = 2_000

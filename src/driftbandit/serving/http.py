@@ -6,112 +6,35 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
-from msgspec import Meta
 
-from driftbandit.serving import export, metrics, openapi, problems, views
-from driftbandit.serving.asgi import JSON, App, Request, Response, Route, Stream
+from driftbandit.serving import batches, export, metrics, openapi, views
+from driftbandit.serving.asgi import App, Request, Response, Route, Stream
 from driftbandit.serving.config import LoopConfig
-from driftbandit.serving.engine import (
-    MAX_BATCH,
-    BatchReward,
-    CatalogueRequest,
-    Configuration,
-    Decision,
-    DecisionRequest,
-    Engine,
-    RewardRequest,
-)
+from driftbandit.serving.engine import Engine
 from driftbandit.serving.keys import Keyring
-from driftbandit.serving.loop import Refused
+from driftbandit.serving.messages import BatchReward, CatalogueRequest, DecisionRequest, LoopRequest, RewardRequest
 from driftbandit.serving.page.handlers import Page
-from driftbandit.serving.problems import HTTPError, Problem
+from driftbandit.serving.problems import HTTPError
+from driftbandit.serving.routes import api_routes
 from driftbandit.serving.runner import Runner
 from driftbandit.serving.stores.base import Store, StoreError
 
 Result = TypeVar("Result")
 
-_BATCH_BYTES = 8 << 20
 _MAX_STREAMS = 200
 _encode = msgspec.json.Encoder().encode
-
-
-class LoopRequest(LoopConfig, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Settings of a loop; `version` is the one that they are to replace, 0 for a new loop."""
-
-    version: Annotated[int, Meta(ge=0)] | None = None
-
-
-class DecisionBatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Many decisions at once."""
-
-    decisions: list[DecisionRequest]
-
-
-class RewardBatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Many rewards at once."""
-
-    rewards: list[BatchReward]
-
-
-class RewardAnswer(msgspec.Struct, frozen=True):
-    """What became of a reward: 'accepted' or 'duplicate'."""
-
-    status: str
-
-
-class DecisionResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One decision of a batch, with the status it would have had on its own."""
-
-    status: int
-    decision: Decision | None = None
-    problem: Problem | None = None
-
-
-class RewardResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One reward of a batch."""
-
-    status: int
-    reward: RewardAnswer | None = None
-    problem: Problem | None = None
-
-
-class DecisionResults(msgspec.Struct, frozen=True):
-    """Results in the order of the requests."""
-
-    results: list[DecisionResult]
-
-
-class RewardResults(msgspec.Struct, frozen=True):
-    """Results in the order of the requests."""
-
-    results: list[RewardResult]
-
-
-class _RawDecisions(msgspec.Struct, forbid_unknown_fields=True):
-    decisions: list[msgspec.Raw]
-
-
-class _RawRewards(msgspec.Struct, forbid_unknown_fields=True):
-    rewards: list[msgspec.Raw]
 
 
 _loop = msgspec.json.Decoder(LoopRequest)
 _arms = msgspec.json.Decoder(CatalogueRequest)
 _decision = msgspec.json.Decoder(DecisionRequest)
 _reward = msgspec.json.Decoder(RewardRequest)
-_decisions = msgspec.json.Decoder(DecisionBatch)
-_rewards = msgspec.json.Decoder(RewardBatch)
-_one_reward = msgspec.json.Decoder(BatchReward)
 
-_ACCEPTED = RewardAnswer("accepted")
-_DUPLICATE = RewardAnswer("duplicate")
-_ACCEPTED_BODY = _encode(_ACCEPTED)
-_DUPLICATE_BODY = _encode(_DUPLICATE)
-_ACCEPTED_RESULT = RewardResult(200, _ACCEPTED)
-_DUPLICATE_RESULT = RewardResult(200, _DUPLICATE)
+_ACCEPTED = _encode(batches.ACCEPTED)
+_DUPLICATE = _encode(batches.DUPLICATE)
 
 
 class Service:
@@ -226,31 +149,21 @@ class Service:
         """Take a reward."""
         given, name, ident = _reward.decode(request.body), request.loop, request.id
         fresh = await self.runner.submit(lambda engine: engine.reward(name, ident, given), (name, [ident]))
-        return Response(200, _ACCEPTED_BODY if fresh else _DUPLICATE_BODY)
+        return Response(200, _ACCEPTED if fresh else _DUPLICATE)
 
     async def decide_many(self, request: Request) -> Response:
         """Choose many arms."""
-        name = request.loop
-        given = _many(request.body, _decisions, _RawDecisions, "decisions", _decision)
+        name, given = request.loop, batches.read_decisions(request.body)
         ids = [item.decision_id for item in given if type(item) is DecisionRequest and item.decision_id is not None]
-
-        def carry_out(engine: Engine) -> list[DecisionResult]:
-            results = engine.decide_many(name, [item for item in given if type(item) is DecisionRequest])
-            return _merge(given, map(_decision_result, results), DecisionResult)
-
-        return Response(200, _encode(DecisionResults(await self.runner.submit(carry_out, (name, ids)))))
+        answer = await self.runner.submit(lambda engine: batches.decide(engine, name, given), (name, ids))
+        return Response(200, _encode(answer))
 
     async def reward_many(self, request: Request) -> Response:
         """Take many rewards."""
-        name = request.loop
-        given = _many(request.body, _rewards, _RawRewards, "rewards", _one_reward)
+        name, given = request.loop, batches.read_rewards(request.body)
         ids = [item.decision_id for item in given if type(item) is BatchReward]
-
-        def carry_out(engine: Engine) -> list[RewardResult]:
-            results = engine.reward_many(name, [item for item in given if type(item) is BatchReward])
-            return _merge(given, map(_reward_result, results), RewardResult)
-
-        return Response(200, _encode(RewardResults(await self.runner.submit(carry_out, (name, ids)))))
+        answer = await self.runner.submit(lambda engine: batches.reward(engine, name, given), (name, ids))
+        return Response(200, _encode(answer))
 
     # Reading ---------------------------------------------------------------------------------------------------------
 
@@ -363,88 +276,7 @@ class Service:
 
     def routes(self) -> list[Route]:
         """The table of the API."""
-        resolution = {"type": "string", "enum": list(views.RESOLUTIONS), "default": "5"}
-        count = {"type": "integer", "minimum": 0, "default": 0}
-        exports = {"format": {"type": "string", "enum": list(export.FORMATS), "default": "ndjson"}}
-        v1 = "/v1/loops/{loop}"
-        anything = dict[str, Any]
-        return [
-            Route("GET", "/healthz", None, self.healthz, "Liveness", {200: anything}),
-            Route("GET", "/readyz", None, self.readyz, "Readiness", {200: anything}),
-            Route("GET", "/v1/loops", "read", self.list_loops, "All loops", {200: anything}),
-            Route("GET", v1, "read", self.get_loop, "A loop's settings", {200: Configuration}),
-            Route(
-                *("PUT", v1, "admin", self.put_loop, "Create or change a loop"),
-                answers={200: Configuration, 201: Configuration},
-                body=LoopRequest,
-                errors=(409, 413, 422),
-            ),
-            Route(
-                *("PUT", f"{v1}/arms", "admin", self.put_arms, "Replace the arm catalogue"),
-                answers={200: Configuration},
-                body=CatalogueRequest,
-                errors=(413, 422),
-                limit=64 << 20,
-            ),
-            Route(
-                *("POST", f"{v1}/decisions", "decide", self.decide, "Choose an arm"),
-                answers={200: Decision, 201: Decision},
-                body=DecisionRequest,
-                errors=(307, 409, 413, 421, 422),
-            ),
-            Route(
-                *("POST", f"{v1}/decisions:batch", "decide", self.decide_many, "Choose up to 1,000 arms"),
-                answers={200: DecisionResults},
-                body=DecisionBatch,
-                errors=(413, 422),
-                limit=_BATCH_BYTES,
-            ),
-            Route(
-                *("POST", f"{v1}/rewards:batch", "decide", self.reward_many, "Report up to 1,000 rewards"),
-                answers={200: RewardResults},
-                body=RewardBatch,
-                errors=(413, 422),
-                limit=_BATCH_BYTES,
-            ),
-            Route(
-                *("POST", f"{v1}/decisions/{{id}}/reward", "decide", self.reward, "Report a reward"),
-                answers={200: RewardAnswer},
-                body=RewardRequest,
-                errors=(307, 409, 410, 413, 421, 422),
-            ),
-            Route(
-                *("GET", f"{v1}/changes", "read", self.changes, "Detected changes, with their evidence"),
-                answers={200: anything},
-                query={"limit": {"type": "integer", "minimum": 1, "maximum": 10_000, "default": 1000}},
-                errors=(422,),
-            ),
-            Route(
-                "GET",
-                f"{v1}/scopes",
-                "read",
-                self.model,
-                "The shared model, or the most changed scopes",
-                {200: anything},
-            ),
-            Route("GET", f"{v1}/scopes/{{id}}", "read", self.scope, "A scope's model", {200: anything}),
-            Route(
-                *("GET", f"{v1}/stats", "read", self.stats, "Counts, and rewards over time"),
-                answers={200: anything},
-                query={"resolution": resolution},
-                errors=(422,),
-            ),
-            Route(
-                *("GET", f"{v1}/log", "read", self.log, "Export the log"),
-                answers={200: "application/octet-stream"},
-                query=exports | {"after": count, "shard": count},
-                errors=(422,),
-            ),
-            Route(
-                *("GET", f"{v1}/stream", "read", self.stream, "Server-sent events; resume with Last-Event-ID"),
-                answers={200: "text/event-stream"},
-                errors=(422,),
-            ),
-        ]
+        return api_routes(self)
 
 
 def make_app(service: Service, *, rate: float | None = None) -> App:
@@ -465,44 +297,7 @@ def make_app(service: Service, *, rate: float | None = None) -> App:
     return app
 
 
-def _many(body: bytes, whole: Any, raw: Any, field: str, one: Any) -> list[Any]:
-    """Read a batch; where it has bad items, those become problems and the others stay."""
-    try:
-        items: list[Any] = getattr(whole.decode(body), field)
-    except msgspec.ValidationError:
-        items = []
-        for item in getattr(msgspec.json.decode(body, type=raw), field):
-            try:
-                items.append(one.decode(item))
-            except msgspec.ValidationError as error:
-                items.append(problems.problem(422, str(error)))
-    if len(items) > MAX_BATCH:
-        raise HTTPError(413, f"a batch may have at most {MAX_BATCH:,} items, got {len(items):,}")
-    return items
-
-
-def _decision_result(result: tuple[bool, Decision] | Refused) -> DecisionResult:
-    if isinstance(result, Refused):
-        return DecisionResult(result.status, None, problems.problem(result.status, str(result)))
-    created, decision = result
-    return DecisionResult(201 if created else 200, decision)
-
-
-def _reward_result(result: bool | Refused) -> RewardResult:
-    if isinstance(result, Refused):
-        return RewardResult(result.status, None, problems.problem(result.status, str(result)))
-    return _ACCEPTED_RESULT if result else _DUPLICATE_RESULT
-
-
-def _merge(given: list[Any], results: Iterator[Result], bad: Callable[[int, None, Problem], Result]) -> list[Result]:
-    """Results in the order of what was given, in which items that could not be read are problems already."""
-    return [bad(item.status, None, item) if type(item) is Problem else next(results) for item in given]
-
-
 async def _in_threads(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
     """Iterate over a generator whose steps may block."""
     while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
         yield piece
-
-
-__all__ = ["JSON", "LoopRequest", "Service", "make_app"]

@@ -14,9 +14,10 @@ from hashlib import blake2b
 import msgspec
 import numpy as np
 
-from driftbandit.core import Change, Floats, Ints
+from driftbandit.core import Floats, Ints
 from driftbandit.policies.dlinucb import DLinUCB
 from driftbandit.policies.per_scope import SavedPolicy
+from driftbandit.serving.chance import BLOCK, arm_number, arm_numbers, chance, draws
 from driftbandit.serving.config import (
     LoopConfig,
     Plan,
@@ -38,110 +39,26 @@ from driftbandit.serving.events import (
     Ticked,
 )
 from driftbandit.serving.models import Models
+from driftbandit.serving.records import (
+    EVERYONE,
+    MAIN,
+    MAX_ARMS,
+    SHADOW,
+    SHADOW_COUNTS,
+    Catalogue,
+    Core,
+    Counts,
+    Found,
+    Open,
+    Pool,
+    Refused,
+)
 from driftbandit.serving.series import Series
 from driftbandit.serving.stores.base import ClosedRow
 
-MAX_ARMS = 10_000
-"""How many arms a pool or a catalogue may have in a request."""
-
-EVERYONE = ""
-"""The scope of a loop's only model."""
-
-MAIN, SHADOW = 0, 1
 _config_decoder = msgspec.json.Decoder(LoopConfig)
-Pool = tuple[Floats | None, Ints | None, int]
-"""Features, numbers and how many."""
 
-_BLOCK = 1024
 _POOLS = 4096
-
-
-class Refused(ValueError):
-    """A command that cannot be carried out; the state is untouched. `status` is what HTTP would call it."""
-
-    def __init__(self, status: int, detail: str) -> None:
-        super().__init__(detail)
-        self.status = status
-
-
-class Open(msgspec.Struct, array_like=True, gc=False):
-    """A decision whose window is open."""
-
-    seq: int
-    expires: int
-    scope: str
-    epoch: int
-    shadow_epoch: int
-    number: int
-    features: bytes | int | None
-    """Bytes of its own, or a row of the catalogue as it is now, or nothing."""
-    weight: float
-    """Of its reward in the estimate of the shadow's value: 1 / propensity where both agree, else 0."""
-    reward: float | None = None
-    learned: bool = False
-
-
-class Counts(msgspec.Struct):
-    """What happened so far."""
-
-    decisions: int = 0
-    rewards: int = 0
-    learned: int = 0
-    refused: int = 0
-    missing: int = 0
-    late: int = 0
-    changes: int = 0
-    closed: int = 0
-    reward_sum: float = 0.0
-    shadow_decisions: int = 0
-    shadow_agreed: int = 0
-    shadow_closed: int = 0
-    shadow_weight: float = 0.0
-    shadow_reward: float = 0.0
-
-
-SHADOW_COUNTS = tuple(name for name in Counts.__struct_fields__ if name.startswith("shadow_"))
-
-
-class Core(msgspec.Struct, array_like=True):
-    """Everything but the models, as a snapshot holds it."""
-
-    seq: int
-    time: int
-    version: int
-    config: bytes
-    arms_version: int
-    arm_ids: list[str] | None
-    arm_features: bytes | None
-    epochs: tuple[int, int]
-    counts: Counts
-    open: dict[str, Open]
-    series: Series
-
-
-class Catalogue:
-    """Arms by id; features are (A, d), or None for context-free policies."""
-
-    def __init__(self, ids: list[str], features: bytes | None) -> None:
-        self.ids = ids
-        self.encoded = features
-        self.rows = {name: row for row, name in enumerate(ids)}
-        self.numbers = np.array([arm_number(name) for name in ids], dtype=np.int64)
-        dim = 0 if features is None or not ids else len(features) // 8 // len(ids)
-        self.features: Floats | None = (
-            None if features is None else np.frombuffer(features).reshape(len(ids), dim).copy()
-        )
-
-
-class Found(msgspec.Struct, frozen=True):
-    """A change that learning revealed, with the weights of the model in charge before."""
-
-    scope: str
-    time: int
-    seq: int
-    number: int
-    change: Change
-    before: bytes | None
 
 
 class Loop:
@@ -228,10 +145,10 @@ class Loop:
         votes, shadow = self._ask(owner, pool, numbers)
         # Two numbers drawn from the decision's own: exploring or not, and which of the arms or votes.
         number = self.counts.decisions
-        if number // _BLOCK != self._block:
-            self._block = number // _BLOCK
+        if number // BLOCK != self._block:
+            self._block = number // BLOCK
             self._draws = draws(self._key, self._block)
-        explores, which = self._draws[number % _BLOCK]
+        explores, which = self._draws[number % BLOCK]
         if not votes:
             index = int(which * size)
         else:
@@ -387,7 +304,7 @@ class Loop:
                 raise Refused(422, "arms: this loop has no features (dim), so arms are given by id")
             if features.shape[1] != dim:
                 raise Refused(422, f"arms: expected {dim} features an arm, got {features.shape[1]}")
-            numbers = None if self._contextual and self.shadow is None else _numbers(arms or [])
+            numbers = None if self._contextual and self.shadow is None else arm_numbers(arms or [])
             return features, numbers, len(features)
         catalogue = self.catalogue
         if arms is None:
@@ -396,7 +313,7 @@ class Loop:
             self._check_catalogue(catalogue)
             return catalogue.features, catalogue.numbers, len(catalogue.ids)
         if dim is None:
-            return None, _numbers(arms), len(arms)
+            return None, arm_numbers(arms), len(arms)
         if catalogue is None:
             raise Refused(422, "arms: ids need a catalogue with features, and this loop has none")
         self._check_catalogue(catalogue)
@@ -579,36 +496,3 @@ class Loop:
     def next_due(self) -> float:
         """When the next window closes."""
         return self._due.next()
-
-
-def draws(key: int, block: int) -> list[list[float]]:
-    """Two uniform numbers for each decision of a block, which depend on nothing but the key and the decision's number.
-
-    Taken from the bits of a counter-based generator, whose stream NumPy promises never to change.
-
-    >>> draws(1, 0)[:2] == draws(1, 0)[:2] != draws(1, 1)[:2]
-    True
-    """
-    bits = np.random.Philox(key=key, counter=block << 128).random_raw(2 * _BLOCK)
-    uniform: list[list[float]] = ((bits >> np.uint64(11)) * 2.0**-53).reshape(_BLOCK, 2).tolist()
-    return uniform
-
-
-def chance(votes: list[int], floor: float, size: int, index: int) -> float:
-    """Probability that an arm of the pool is drawn: uniformly with probability `floor`, else one of the votes.
-
-    >>> [round(chance([2, 2, 0, 2], 0.2, 4, index), 3) for index in range(4)]
-    [0.25, 0.05, 0.65, 0.05]
-    """
-    if not votes:
-        return 1.0 / size
-    return floor / size + (1.0 - floor) * (votes.count(index) / len(votes))
-
-
-def arm_number(name: str) -> int:
-    """A number for an arm, for policies that know arms by number: the same everywhere and for ever."""
-    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little") >> 1
-
-
-def _numbers(arms: list[str]) -> Ints:
-    return np.array([arm_number(arm) for arm in arms], dtype=np.int64)

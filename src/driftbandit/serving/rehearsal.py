@@ -14,7 +14,8 @@ import numpy as np
 
 from driftbandit.serving.config import LoopConfig
 from driftbandit.serving.events import Catalogued, Configured
-from driftbandit.serving.loop import Loop, Refused
+from driftbandit.serving.loop import Loop
+from driftbandit.serving.records import Refused
 
 _ROUNDS = 200  # with a change in the middle, so that what happens upon a change is compiled too
 _SMALL = 3  # features: compiled code depends on their type, not on how many there are

@@ -11,10 +11,10 @@ from typing import Any
 
 import msgspec
 
-from driftbandit.serving.engine import state_bytes
 from driftbandit.serving.events import AnyEvent, Configured, Decided
 from driftbandit.serving.export import from_row
 from driftbandit.serving.loop import Loop
+from driftbandit.serving.reading import state_bytes
 
 _KEPT = 10
 

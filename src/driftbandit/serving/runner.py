@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from driftbandit.serving.engine import Engine
-from driftbandit.serving.loop import Refused
+from driftbandit.serving.records import Refused
 from driftbandit.serving.stores.base import StoreError
 
 logger = logging.getLogger("driftbandit")

@@ -6,8 +6,10 @@ from typing import Any
 
 import msgspec
 
-from driftbandit.serving.engine import Engine, describe, iso
-from driftbandit.serving.loop import EVERYONE, Counts, Refused
+from driftbandit.serving.engine import Engine
+from driftbandit.serving.messages import iso
+from driftbandit.serving.reading import describe
+from driftbandit.serving.records import EVERYONE, Counts, Refused
 from driftbandit.serving.series import TIERS, Bucket
 from driftbandit.serving.stores.base import ChangeRow, Store
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from driftbandit.serving.config import LoopConfig
-from driftbandit.serving.engine import Engine, describe
+from driftbandit.serving.engine import Engine
 from driftbandit.serving.page.story import ALARMS, Event, latest
 from driftbandit.serving.page.svg import Times
+from driftbandit.serving.reading import describe
 from driftbandit.serving.series import TIERS, Bucket
 from driftbandit.serving.views import totals
 

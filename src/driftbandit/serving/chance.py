@@ -1,0 +1,46 @@
+"""What is drawn, with which probability, and numbers for arms: the same on every machine and in every replay."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import numpy as np
+
+from driftbandit.core import Ints
+
+BLOCK = 1024
+"""Decisions whose numbers are drawn together."""
+
+
+def draws(key: int, block: int) -> list[list[float]]:
+    """Two uniform numbers for each decision of a block, which depend on nothing but the key and the decision's number.
+
+    Taken from the bits of a counter-based generator, whose stream NumPy promises never to change.
+
+    >>> draws(1, 0)[:2] == draws(1, 0)[:2] != draws(1, 1)[:2]
+    True
+    """
+    bits = np.random.Philox(key=key, counter=block << 128).random_raw(2 * BLOCK)
+    uniform: list[list[float]] = ((bits >> np.uint64(11)) * 2.0**-53).reshape(BLOCK, 2).tolist()
+    return uniform
+
+
+def chance(votes: list[int], floor: float, size: int, index: int) -> float:
+    """Probability that an arm of the pool is drawn: uniformly with probability `floor`, else one of the votes.
+
+    >>> [round(chance([2, 2, 0, 2], 0.2, 4, index), 3) for index in range(4)]
+    [0.25, 0.05, 0.65, 0.05]
+    """
+    if not votes:
+        return 1.0 / size
+    return floor / size + (1.0 - floor) * (votes.count(index) / len(votes))
+
+
+def arm_number(name: str) -> int:
+    """A number for an arm, for policies that know arms by number: the same everywhere and for ever."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little") >> 1
+
+
+def arm_numbers(arms: list[str]) -> Ints:
+    """The numbers of many arms."""
+    return np.array([arm_number(arm) for arm in arms], dtype=np.int64)
