@@ -13,7 +13,8 @@ import pytest
 
 from driftbandit import LinUCB, RandomChoice, Trace, compare, simulate, synthetic
 from driftbandit.environments import World, world
-from driftbandit.evaluation.compare import run_key, trace_path
+from driftbandit.evaluation.compare import trace_path
+from driftbandit.evaluation.fingerprints import run_key
 
 POLICIES = ["dlinucb", "linucb", "lints", "wmducb1", "random"]
 WORLDS = {
@@ -143,7 +144,7 @@ PARTIAL_KEY = """
 import functools
 import mine
 from driftbandit.environments import World
-from driftbandit.evaluation.compare import run_key
+from driftbandit.evaluation.fingerprints import run_key
 
 print(run_key(World(), 0, "mine", functools.partial(mine.build, explore=2.0)))
 """

@@ -14,8 +14,9 @@ import numpy as np
 
 from driftbandit.arena.entrants import Entrant
 from driftbandit.arena.scenarios import Scenario
-from driftbandit.evaluation.compare import play, run_key
+from driftbandit.evaluation.compare import play
 from driftbandit.evaluation.detection import Detection, alarm_rounds
+from driftbandit.evaluation.fingerprints import code_fingerprint, run_key
 from driftbandit.evaluation.trace import Trace
 from driftbandit.evaluation.workers import work_off
 from driftbandit.files import whole_file
@@ -140,7 +141,7 @@ def _play(
             left = {
                 policy: build
                 for policy, build in field[name].items()
-                if done.get(policy, ("", None))[0] != run_key(scenario.environment, seed, policy, build)
+                if done.get(policy, ("", None))[0] != _key(scenario, seed, policy, build)
             }
             if left:
                 jobs.append(Job(name, scenario, seed, left, folder))
@@ -163,11 +164,16 @@ def _run(job: Job) -> None:
     rounds = job.scenario.environment.rounds(job.seed)
     stored = _read(job.folder, job.name, job.seed)
     for policy, build in job.variants.items():
-        key = run_key(job.scenario.environment, job.seed, policy, build)
+        key = _key(job.scenario, job.seed, policy, build)
         stored[policy] = key, _result(job, policy, play(policy, build, rounds))
         lines = {name: {"key": made_by, **vars(result)} for name, (made_by, result) in stored.items()}
         with whole_file(_path(job.folder, job.name, job.seed)) as part:
             part.write_text(json.dumps(lines, indent=1), encoding="utf-8")
+
+
+def _key(scenario: Scenario, seed: int, policy: str, build: Builder) -> str:
+    """Fingerprint of a run and of the lines here, which turn it into numbers."""
+    return f"{run_key(scenario.environment, seed, policy, build)}-{code_fingerprint('arena/league.py')[:16]}"
 
 
 def _result(job: Job, policy: str, trace: Trace) -> Result:

@@ -24,6 +24,10 @@ class Delicious(HybridUser):
         """Read Delicious."""
         return load(data_folder("delicious", self.folder or None), self.reduction, groups=self.by == "group")
 
+    def form(self) -> Form:
+        """The files of Delicious."""
+        return form(data_folder("delicious", self.folder or None), self.reduction, groups=self.by == "group")
+
 
 def form(folder: Path, reduction: Reduction = "svd", components: int = 25, groups: bool = False) -> Form:
     """What `driftbandit data delicious` converts."""

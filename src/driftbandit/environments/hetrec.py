@@ -118,6 +118,15 @@ class HybridUser:
         """Read the data set."""
         raise NotImplementedError
 
+    def form(self) -> Form:
+        """The files that are read, and where."""
+        raise NotImplementedError
+
+    def fingerprint(self) -> str:
+        """What the folder is, and its files are, right now: `$DRIFTBANDIT_DATA` is not among the settings."""
+        form = self.form()
+        return f"{form.folder.resolve()} {form.file_name()}"
+
     def rounds(self, seed: int) -> Rounds:
         """All rounds, with pools drawn from `seed`."""
         return hybrid_user(self.interactions(), by=self.by, order=self.order, least_events=self.least_events, seed=seed)

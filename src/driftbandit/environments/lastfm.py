@@ -34,6 +34,10 @@ class LastFM(HybridUser):
         """Read LastFM."""
         return load(data_folder("lastfm", self.folder or None), self.reduction)
 
+    def form(self) -> Form:
+        """The files of LastFM."""
+        return form(data_folder("lastfm", self.folder or None), self.reduction)
+
 
 def form(folder: Path, reduction: Reduction = "svd", components: int = 25) -> Form:
     """What `driftbandit data lastfm` converts."""

@@ -11,7 +11,11 @@ from driftbandit.core import Floats, Ints
 
 
 class Environment(Protocol):
-    """Where rounds come from: a dataclass of settings that makes them from a seed."""
+    """Where rounds come from: a dataclass of settings that makes them from a seed.
+
+    One that reads files also has a method `fingerprint`, without arguments: text that changes when the files do, so
+    that results of other files are not taken for its own.
+    """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 

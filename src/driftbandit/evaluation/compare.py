@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import itertools
-import json
 import os
 import pickle
-import uuid
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass, replace
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypedDict
 
 from driftbandit.core import Policy, as_count
 from driftbandit.environments.rounds import Environment, Rounds
+from driftbandit.evaluation.fingerprints import CANNOT_PICKLE, run_key
 from driftbandit.evaluation.simulate import simulate
 from driftbandit.evaluation.trace import Trace
 from driftbandit.evaluation.workers import work_off
@@ -71,7 +67,7 @@ def compare(
         The worlds' seeds; policies draw from generators of their own, seeded from the world's seed and their name.
     out : path, optional
         Folder for the traces. A trace that is already there, made by the same code from the same settings, is not run
-        again; those of lambdas and other builders that cannot be pickled always are.
+        again; those of lambdas and whatever else cannot be pickled always are.
     processes : int, optional
         Number of processes, by default one a core. The results do not depend on it.
     progress : bool
@@ -160,7 +156,7 @@ def _check_travels(entrants: dict[str, Builder | None]) -> None:
     for name, build in entrants.items():
         try:
             pickle.dumps(build)
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
+        except CANNOT_PICKLE as error:
             raise ValueError(
                 f"policies: the builder of {name!r} cannot be sent to other processes ({error}); "
                 "define it at the top of a module, or pass processes=1"
@@ -183,42 +179,6 @@ def _stored(folder: str, setting: str, name: str, seed: int) -> Trace | None:
         return Trace.load(trace_path(folder, setting, name, seed))
     except (FileNotFoundError, ValueError):
         return None
-
-
-def run_key(world: Environment, seed: int, name: str, build: Builder | None) -> str:
-    """Fingerprint of a run: the code, the world, the seed and the policy."""
-    facts = [code_fingerprint(), type(world).__name__, asdict(world), seed, name, builder_fingerprint(build)]
-    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-
-
-def builder_fingerprint(build: Callable[..., object] | None) -> str:
-    """What a user's builder is, with the values bound to it, and a hash of the file it comes from."""
-    if build is None:
-        return ""
-    try:
-        identity = pickle.dumps(build)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        return uuid.uuid4().hex  # a lambda, say: what it captured cannot be known, so its traces are never reused
-    try:
-        code = getattr(build, "func", build)  # of a partial function
-        source = Path(inspect.getfile(code if inspect.isroutine(code) else type(code))).read_bytes()
-    except (TypeError, OSError):  # not a plain function, or typed into a console
-        source = b""
-    return hashlib.sha256(identity + b"\0" + source).hexdigest()
-
-
-_CODE = ("core.py", "state.py", "kernels", "models", "detection", "policies", "environments", "evaluation")
-
-
-@cache
-def code_fingerprint(*parts: str) -> str:
-    """Hash of the package's source, or of some of it, so that traces of older code are not taken for today's."""
-    digest = hashlib.sha256()
-    root = Path(__file__).parents[1]
-    for part in parts or _CODE:
-        for path in sorted((root / part).rglob("*.py")) or [root / part]:
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
 
 
 def _run(job: Job) -> None:

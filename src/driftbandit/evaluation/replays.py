@@ -16,7 +16,8 @@ from zlib import crc32
 import numpy as np
 
 from driftbandit.environments.log import Log
-from driftbandit.evaluation.compare import builder_fingerprint, code_fingerprint, file_name
+from driftbandit.evaluation.compare import file_name
+from driftbandit.evaluation.fingerprints import builder_fingerprint, code_fingerprint
 from driftbandit.evaluation.replay import Replay, replay
 from driftbandit.evaluation.workers import work_off
 

@@ -19,7 +19,7 @@ from driftbandit.environments.yahoo import day_files, read_yahoo
 from driftbandit.environments.yahoo_converted import open_yahoo
 from driftbandit.environments.yahoo_plan import Plan
 from driftbandit.environments.yahoo_synthetic import write_synthetic
-from driftbandit.evaluation.compare import code_fingerprint
+from driftbandit.evaluation.fingerprints import code_fingerprint
 from driftbandit.evaluation.workers import work_off
 from driftbandit.files import whole_file
 

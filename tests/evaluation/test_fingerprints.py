@@ -1,0 +1,159 @@
+"""A result is found again while nothing that made it has changed, and not once something has."""
+
+import subprocess
+import sys
+import textwrap
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from driftbandit import World
+from driftbandit.arena import league
+from driftbandit.arena.entrants import TUNED
+from driftbandit.environments.lastfm import LastFM
+from driftbandit.evaluation import fingerprints
+from driftbandit.evaluation.fingerprints import builder_fingerprint, run_key, source_fingerprint
+
+PRINT_KEY = """
+from functools import partial
+from driftbandit import World
+from driftbandit.evaluation.fingerprints import run_key
+from mine import parts
+print(run_key({world}, 0, "mine", {build}))
+"""
+
+FILES = {
+    "mine/__init__.py": "SCALE = 1.0\n",
+    "mine/constants.py": "EXPLORE = 0.5\n",
+    "mine/late.py": "WIDTH = 3\n",
+    "mine/unused.py": "",
+    "mine/bases.py": """
+        class Base:
+            def rounds(self, seed):
+                raise NotImplementedError
+    """,
+    "mine/parts.py": """
+        from dataclasses import dataclass
+
+        from .bases import Base
+        from .constants import EXPLORE
+
+        def build(brief):
+            from mine import late
+            raise NotImplementedError
+
+        class Builder:
+            explore = 1.0
+
+            def __init__(self, brief=None):
+                pass
+
+            def __call__(self, brief):
+                raise NotImplementedError
+
+        @dataclass(frozen=True)
+        class Own(Base):
+            size: int = 3
+    """,
+}
+
+
+@pytest.fixture
+def own_package(tmp_path):
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(textwrap.dedent(text))
+    return tmp_path
+
+
+def key_of(folder, world, build):
+    command = [sys.executable, "-B", "-c", PRINT_KEY.format(world=world, build=build)]
+    return subprocess.run(command, cwd=folder, capture_output=True, check=True, text=True).stdout.strip()
+
+
+RUNS = {
+    "function": ("World()", "parts.build"),
+    "partial": ("World()", "partial(parts.build, explore=parts.Builder)"),
+    "class": ("World()", "parts.Builder"),
+    "object": ("World()", "parts.Builder()"),
+    "environment": ("parts.Own()", "None"),
+}
+
+
+@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
+def test_code_of_your_own_counts_by_its_source(own_package, run):
+    keys = [key_of(own_package, *run)]
+    assert len(keys[0]) == 64
+    (own_package / "mine" / "unused.py").write_text("# never imported\n")
+    assert key_of(own_package, *run) == keys[0], "found again in another process"
+    for name in ("parts", "constants", "late", "bases", "__init__"):
+        with (own_package / "mine" / f"{name}.py").open("a") as file:
+            file.write("# edited\n")
+        keys.append(key_of(own_package, *run))
+    assert len(set(keys)) == len(keys)
+
+
+def test_code_typed_into_a_console_is_never_the_same(own_package):
+    text = "def build(brief): pass\n" + PRINT_KEY.format(world="World()", build="build")
+    command = [sys.executable, "-B", "-c", text]
+    keys = {subprocess.run(command, cwd=own_package, capture_output=True, check=True).stdout for _ in range(2)}
+    assert len(keys) == 2
+
+
+def test_what_cannot_be_pickled_is_never_the_same():
+    def build(brief):
+        raise NotImplementedError
+
+    @dataclass(frozen=True)
+    class Local:
+        size: int = 3
+
+    for thing in (build, Local()):
+        assert source_fingerprint(thing) != source_fingerprint(thing)
+    assert builder_fingerprint(build) != builder_fingerprint(build)
+
+
+@dataclass(frozen=True)
+class Tabled:
+    """An environment with an array among its settings."""
+
+    table: np.ndarray
+
+    def rounds(self, seed):
+        raise NotImplementedError
+
+
+def test_settings_need_not_be_json():
+    def key(values):
+        return run_key(Tabled(np.array(values)), 0, "linucb", None)
+
+    assert key([1.0, 2.0]) == key([1.0, 2.0])
+    assert key([1.0, 2.0]) != key([1.0, 3.0])
+
+
+def test_other_data_is_another_run(tmp_path, monkeypatch):
+    for name in ("one", "two"):
+        (tmp_path / name / "lastfm").mkdir(parents=True)
+    monkeypatch.setenv("DRIFTBANDIT_DATA", str(tmp_path / "one"))
+    keys = [run_key(LastFM(), 0, "linucb", None)]
+    assert run_key(LastFM(), 0, "linucb", None) == keys[0]
+    (tmp_path / "one" / "lastfm" / "user_taggedartists.dat").write_text("userID\n")
+    keys.append(run_key(LastFM(), 0, "linucb", None))
+    monkeypatch.setenv("DRIFTBANDIT_DATA", str(tmp_path / "two"))
+    keys.append(run_key(LastFM(), 0, "linucb", None))
+    assert len(set(keys)) == 3
+
+
+@pytest.mark.parametrize("file", ["league.py", "entrants.py"])
+def test_code_of_the_arena_counts(tmp_path, monkeypatch, file):
+    scenario = league.Scenario("", "shifts", World())
+    build = next(iter(TUNED["linucb-tuned"].variants.values()))
+    key = league._key(scenario, 0, "linucb", build)
+    read = fingerprints.Path.read_bytes
+    monkeypatch.setattr(fingerprints.Path, "read_bytes", lambda path: read(path) + b"# edited" * (path.name == file))
+    fingerprints.code_fingerprint.cache_clear()
+    changed = league._key(scenario, 0, "linucb", build)
+    monkeypatch.undo()
+    fingerprints.code_fingerprint.cache_clear()
+    assert changed != key == league._key(scenario, 0, "linucb", build)
