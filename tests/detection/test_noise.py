@@ -130,6 +130,17 @@ def test_lumpy_rewards_are_told_from_others(rewards, lumpy):
     assert estimate.lumpy == lumpy
 
 
+@pytest.mark.parametrize(
+    ("rewards", "lump"),
+    [([0.0, 1.0], 0.0), ([1.0, 0.0], 0.0), ([-1.0, 1.0], -1.0), ([5.0, 7.0, 0.0, 9.0, 0.0], 0.0)],
+)
+def test_the_lump_is_zero_where_there_are_zeros(rewards, lump):
+    estimate = NoiseEstimate()
+    for reward in rewards:
+        estimate.observe(ONE, reward)
+    assert estimate.lump == lump
+
+
 def test_the_reach_is_the_largest_reward_in_units_of_the_features():
     estimate = NoiseEstimate()
     assert estimate.deviation_and_reach()[1] == 1.0

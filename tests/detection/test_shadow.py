@@ -11,7 +11,7 @@ from driftbandit.detection.shadow import Shadow
 
 def follow(shadow, xs, residuals, variance):
     for t, (x, residual) in enumerate(zip(xs, residuals, strict=True)):
-        shadow.follow(x, residual, variance, first=t % 2 == 0)
+        shadow.follow(x, residual, variance, lump=t % 2 == 0)
 
 
 def test_the_evidence_is_the_bayes_factor_of_a_shift():
@@ -50,7 +50,7 @@ def test_false_alarms_are_rare_on_clicks(rate):
         shadow.start(length=1000, mean_square=2.0)
         xs = np.hstack([rng.standard_normal((1000, 3)) / math.sqrt(3.0), np.ones((1000, 1))])
         for x, click in zip(xs, rng.random(1000) < rate, strict=True):
-            shadow.follow(x, click - rate, rate * (1.0 - rate), first=not click)
+            shadow.follow(x, click - rate, rate * (1.0 - rate), lump=not click)
             if shadow.evidence >= math.log(100.0):
                 alarms += 1
                 break
@@ -61,9 +61,9 @@ def test_a_single_rare_click_is_no_evidence():
     shadow = Shadow(1)
     shadow.start(length=1000, mean_square=1.0)
     for _ in range(500):
-        shadow.follow(np.ones(1), -0.001, 1e-3, first=True)
+        shadow.follow(np.ones(1), -0.001, 1e-3, lump=True)
     for clicks in range(1, 11):
-        shadow.follow(np.ones(1), 0.999, 1e-3, first=False)
+        shadow.follow(np.ones(1), 0.999, 1e-3, lump=False)
         assert (shadow.evidence > 6.9) == (clicks == 10)
 
 
@@ -72,7 +72,7 @@ def test_it_follows_as_long_as_it_was_told_to():
     assert not shadow.running
     shadow.start(length=3, mean_square=1.0)
     for left in (True, True, False):
-        shadow.follow(np.ones(1), 0.1, 1.0, first=True)
+        shadow.follow(np.ones(1), 0.1, 1.0, lump=True)
         assert shadow.running == left
     shadow.start(length=3, mean_square=1.0)
     shadow.stop()

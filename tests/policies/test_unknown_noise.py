@@ -203,6 +203,18 @@ def test_purchases_are_no_shifts():
     assert policy.changes == ()
 
 
+@pytest.mark.parametrize("first", [0.0, 25.0])
+def test_a_shift_in_purchases_is_found_whatever_the_first_reward(first):
+    """Of the two outcomes one is 0, and the other anything else; a first reward that never comes again is neither."""
+    rng = np.random.default_rng(0)
+    policy = DLinUCB(1, "auto", explore=0.1)
+    policy.learn([1.0], first)
+    for t in range(2000):
+        bought = rng.random() < (0.1 if t < 1000 else 0.5)
+        policy.learn([1.0], float(bought) * (10.0 + rng.random()))
+    assert [1000 < change.round < 1100 for change in policy.changes] == [True, True]
+
+
 def test_per_scope_and_per_arm_take_it():
     rng = np.random.default_rng(0)
     scoped, armed = PerScope(DLinUCB(3, "auto", explore=0.3)), PerArm(DLinUCB(3, "auto", explore=0.3))

@@ -65,9 +65,9 @@ class NoiseEstimate(Stateful):
         return bool(self._numbers[_GAUSSIAN] == 0.0)
 
     @property
-    def first(self) -> float:
-        """The value that came first."""
-        return float(self._numbers[_FIRST])
+    def lump(self) -> float:
+        """The value that lumpy rewards take time and again: 0 if that was among them, else the one that came first."""
+        return 0.0 if self._numbers[_ZEROS] > 0.0 else float(self._numbers[_FIRST])
 
     @property
     def deviation(self) -> float:

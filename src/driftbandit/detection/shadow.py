@@ -24,7 +24,7 @@ _PRIOR = 15.0
 _LEAST = 10.0
 """Rounds with each of the two outcomes before sums of clicks are taken for Gaussian."""
 
-_RIDGE, _EVIDENCE, _LEFT, _FIRSTS, _OTHERS = range(5)
+_RIDGE, _EVIDENCE, _LEFT, _LUMPS, _OTHERS = range(5)
 
 
 class Shadow(Stateful):
@@ -38,7 +38,7 @@ class Shadow(Stateful):
     >>> shadow.start(length=1000, mean_square=1.0)
     >>> for rate in (0.2, 0.5):  # the model believes in 0.2
     ...     for click in rng.random(200) < rate:
-    ...         shadow.follow(np.ones(1), click - 0.2, variance=0.16, first=not click)
+    ...         shadow.follow(np.ones(1), click - 0.2, variance=0.16, lump=not click)
     ...     print(shadow.evidence > 6.9)
     False
     True
@@ -59,7 +59,7 @@ class Shadow(Stateful):
     @property
     def evidence(self) -> float:
         """Log-likelihood ratio of the shadow against 0; 0 while one of the outcomes is too rare to tell."""
-        rarer = min(self._numbers[_FIRSTS], self._numbers[_OTHERS])
+        rarer = min(self._numbers[_LUMPS], self._numbers[_OTHERS])
         return float(self._numbers[_EVIDENCE]) if rarer >= _LEAST else 0.0
 
     @property
@@ -82,10 +82,10 @@ class Shadow(Stateful):
         """Follow nothing until the next start."""
         self._numbers[_LEFT] = 0.0
 
-    def follow(self, x: Floats, residual: float, variance: float, first: bool) -> None:
-        """Learn a residual of a model's prediction for features `x`; `first` tells one of the two outcomes."""
+    def follow(self, x: Floats, residual: float, variance: float, lump: bool) -> None:
+        """Learn a residual of a model's prediction for features `x`; `lump` tells one of the two outcomes."""
         _follow(self._numbers, self._row, x, residual, variance)
-        self._numbers[_FIRSTS if first else _OTHERS] += 1.0
+        self._numbers[_LUMPS if lump else _OTHERS] += 1.0
         self._numbers[_LEFT] -= 1.0
 
 

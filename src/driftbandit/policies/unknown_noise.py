@@ -88,7 +88,7 @@ class UnknownNoise(Stateful):
                 return 0.0
             self._shadow.start(min(updates, self._longest), self._estimate.mean_square)
         scaled = residual / math.sqrt(1.0 + leverage)
-        self._shadow.follow(x, scaled, noise * noise, reward == self._estimate.first)
+        self._shadow.follow(x, scaled, noise * noise, reward == self._estimate.lump)
         return self._shadow.evidence
 
     def correct(self, model: RewardModel, row: Floats) -> None:
