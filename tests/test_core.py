@@ -198,6 +198,17 @@ def test_the_change_log_keeps_the_latest():
     assert log.total == 8
 
 
+def test_the_change_log_takes_evidence_of_several_forms():
+    log = ChangeLog(("a", "b"), ("c", "b"))
+    changes = [Change(i, "retired", 0, {"ac"[i % 2]: float(i), "b": 2.0}) for i in range(4)]
+    for change in changes:
+        log.append(change)
+    twin = ChangeLog(("a", "b"), ("c", "b")).restore(log.state())
+    assert list(twin) == list(log) == changes
+    with pytest.raises(ValueError, match="a kind of change is out of range"):
+        ChangeLog(("a", "b")).restore(log.state())
+
+
 def test_policies_satisfy_the_protocol():
     assert isinstance(LinTS(2), Policy)
     assert not isinstance(object(), Policy)

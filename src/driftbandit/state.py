@@ -160,6 +160,9 @@ def new_generator(seed: int) -> Generator:
 class ChangeLog(Stateful):
     """The latest changes of a policy, in two ring-shaped arrays that grow to a bounded size.
 
+    `forms` are the names of a change's numbers: usually one tuple, or several of the same length for a policy whose
+    changes have different reasons.
+
     >>> log = ChangeLog(("miss_rate",), capacity=2)
     >>> for t in range(3):
     ...     log.append(Change(t, "spawned", t, {"miss_rate": 0.5}))
@@ -171,12 +174,12 @@ class ChangeLog(Stateful):
     _parts = ("total", "_facts", "_evidence")
     _growing = frozenset({"_facts", "_evidence"})
 
-    def __init__(self, fields: tuple[str, ...], capacity: int = 1000) -> None:
-        self.fields = fields
+    def __init__(self, *forms: tuple[str, ...], capacity: int = 1000) -> None:
+        self.forms = forms
         self.capacity = capacity
         self.total = 0
         self._facts = np.zeros((0, 3), dtype=np.int64)
-        self._evidence = np.zeros((0, len(fields)))
+        self._evidence = np.zeros((0, len(forms[0])))
 
     def append(self, change: Change) -> None:
         """Add a change, over the oldest one when full."""
@@ -184,20 +187,23 @@ class ChangeLog(Stateful):
         if row == len(self._facts):
             more = min(max(row, 4), self.capacity - row)
             self._facts = np.concatenate([self._facts, np.zeros((more, 3), dtype=np.int64)])
-            self._evidence = np.concatenate([self._evidence, np.zeros((more, len(self.fields)))])
-        self._facts[row] = change.round, self._KINDS.index(change.kind), change.member
-        self._evidence[row] = [change.evidence[field] for field in self.fields]
+            self._evidence = np.concatenate([self._evidence, np.zeros((more, self._evidence.shape[1]))])
+        form = next(n for n, names in enumerate(self.forms) if change.evidence.keys() >= set(names))
+        kind = len(self._KINDS) * form + self._KINDS.index(change.kind)
+        self._facts[row] = change.round, kind, change.member
+        self._evidence[row] = [change.evidence[name] for name in self.forms[form]]
         self.total += 1
 
     def __iter__(self) -> Iterator[Change]:
         for number in range(max(0, self.total - self.capacity), self.total):
             round_, kind, member = self._facts[number % self.capacity].tolist()
             evidence = self._evidence[number % self.capacity].tolist()
-            yield Change(round_, self._KINDS[kind], member, dict(zip(self.fields, evidence, strict=True)))
+            form, kind = divmod(kind, len(self._KINDS))
+            yield Change(round_, self._KINDS[kind], member, dict(zip(self.forms[form], evidence, strict=True)))
 
     def _after_restore(self) -> None:
         rows = len(self._facts)
         if self.total < 0 or not min(self.total, self.capacity) <= rows == len(self._evidence) <= self.capacity:
             raise ValueError("state: changes: the log's counters are out of range")
-        if not np.isin(self._facts[:, 1], range(len(self._KINDS))).all():
+        if not np.isin(self._facts[:, 1], range(len(self._KINDS) * len(self.forms))).all():
             raise ValueError("state: changes: a kind of change is out of range")

@@ -162,8 +162,23 @@ def test_a_click_rate_that_rises_or_falls_everywhere_is_found():
         first, *_ = policy.changes
         assert 2000 < first.round < 2500
         assert first.kind == "spawned"
-        assert first.evidence["miss_rate"] >= first.evidence["bound"] == pytest.approx(math.log(1000.0))
+        assert set(first.evidence) == {"log_likelihood_ratio", "bound", "age", "updates"}, "there are no misses"
+        assert first.evidence["log_likelihood_ratio"] >= first.evidence["bound"] == pytest.approx(math.log(1000.0))
+        assert DLinUCB(3, "auto").restore(policy.state()).changes == policy.changes
         assert len(policy.members) == 1
+
+
+def test_the_services_page_does_not_take_a_likelihood_for_a_share():
+    pytest.importorskip("msgspec", reason="needs driftbandit[serve]")
+    from driftbandit.serving.page.story import Event
+
+    policy = DLinUCB(1, "auto", explore=0.1)
+    clicks(policy, 500, 0.05)
+    clicks(policy, 200, 0.9)
+    change = policy.changes[0]
+    why = Event(0, "", change.kind, change.member, change.round, dict(change.evidence), None).why
+    assert why.startswith(f"log likelihood ratio {change.evidence['log_likelihood_ratio']:.3g}, bound 6.91")
+    assert "%" not in why
 
 
 def test_the_new_member_starts_from_what_the_shadow_found():

@@ -35,9 +35,12 @@ from driftbandit.models import MODELS, TUNED, Radius, RewardModel, RidgeModel, T
 from driftbandit.policies.base import MemberPolicy
 from driftbandit.policies.clicks import ClickWarning, ClickWatch, Once
 from driftbandit.policies.unknown_noise import UnknownNoise
-from driftbandit.state import Stateful
+from driftbandit.state import ChangeLog, Stateful
 
 Rule = Literal["paper", "released"]
+
+CLICK_EVIDENCE = ("log_likelihood_ratio", "bound", "age", "updates")
+"""Names of a change's numbers where clicks showed it, many at a time, instead of misses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +179,7 @@ class DLinUCB(MemberPolicy):
         spread = NormalDist().inv_cdf(1.0 - self.delta / 2.0)
         released = float(counting == "released")
         if self.noise == "auto":
+            self._log = ChangeLog(self.evidence, CLICK_EVIDENCE)
             epsilon = math.inf  # until there is an estimate
             alarm = math.log(1.0 / (self.delta * self.window_delta))
             self._unknown: Stateful = UnknownNoise(
@@ -300,8 +304,8 @@ class DLinUCB(MemberPolicy):
 
     def _replace(self, unknown: UnknownNoise, evidence: float) -> tuple[Change, ...]:
         """Let a new member, with what the shadow learned, take the place of the only one."""
-        before = {"miss_rate": evidence, "bound": unknown.alarm}
-        before |= {"age": float(self._ledger[0, windows.AGE]), "updates": float(self._ledger[0, windows.UPDATES])}
+        age, updates = self._ledger[0, [windows.AGE, windows.UPDATES]].tolist()
+        before = dict(zip(CLICK_EVIDENCE, (evidence, unknown.alarm, float(age), float(updates)), strict=True))
         changes = (
             Change(self.rounds, "spawned", self._spawned, before),
             Change(self.rounds, "retired", self.leader, before),
