@@ -343,6 +343,19 @@ def test_there_is_no_warning_without_reason(noise, rewards):
             policy.learn([1.0], reward)
 
 
+def test_a_refused_reward_is_not_counted():
+    """Neither as the 64th, at which it is looked, nor as the third value, after which it is not."""
+    policy = DLinUCB(1, 0.5)
+    for t in range(63):
+        policy.learn([1.0], float(t % 10 == 0))
+    for reward in (0.0, 0.5):
+        with pytest.raises(ValueError, match="features: expected finite values"):
+            policy.learn([math.nan], reward)
+    with pytest.warns(ClickWarning):
+        policy.learn([1.0], 0.0)
+    assert policy.rounds == 64
+
+
 def fresh(scope):
     return DLinUCB(1, 0.5)
 

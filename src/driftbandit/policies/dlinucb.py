@@ -205,7 +205,6 @@ class DLinUCB(MemberPolicy):
         self.warned = Once()
         """What this policy has warned of, together with all its copies."""
         self._clicks = None if self.noise == "auto" else ClickWatch(epsilon, self.delta)
-        self._plain = False  # nothing to look after but the members
         self._add_member()
 
     def _build_model(self, dim: int, model: str | Callable[..., RewardModel], radius: Rule) -> RewardModel:
@@ -256,19 +255,20 @@ class DLinUCB(MemberPolicy):
         x = as_example(features, self.dim)
         if type(reward) is not float or not self._low <= reward <= self._high:
             reward = as_reward(reward, self._low, self._high)
-        if not self._plain:
-            if isinstance(self._unknown, UnknownNoise):
-                return self._learn_unknown(self._unknown, x, reward)
-            self._look_for_clicks(reward)
+        if isinstance(self._unknown, UnknownNoise):
+            return self._learn_unknown(self._unknown, x, reward)
         leader = self._model.judge(self._bank, self._ledger, self._rules, self._count, x, reward)
-        if leader >= 0:
-            self.rounds += 1
-            self._leader = leader
-            return ()
         if leader == windows.NOT_FINITE:
             raise not_finite(x)
         self.rounds += 1
-        return self._review()
+        changes: tuple[Change, ...] = ()
+        if leader >= 0:
+            self._leader = leader
+        else:
+            changes = self._review()
+        if self._clicks is not None:
+            self._look_for_clicks(self._clicks, reward)  # last: neither bad features nor the warning may half learn
+        return changes
 
     def _learn_unknown(self, unknown: UnknownNoise, x: Floats, reward: float) -> tuple[Change, ...]:
         """Learn a reward whose noise is not known, and from it about the noise."""
@@ -361,15 +361,13 @@ class DLinUCB(MemberPolicy):
         self._ledger[m, : windows.AGE] = self._spawned, self.rounds
         self._spawned += 1
 
-    def _look_for_clicks(self, reward: float) -> None:
+    def _look_for_clicks(self, watch: ClickWatch, reward: float) -> None:
         """Warn, once, where the noise that was given is no use on rewards of 0 and one other value."""
-        watch = self._clicks
-        if watch is None or not watch.still_clicks(reward):
-            self._plain = True
-        elif (problem := watch.verdict()) is not None:
-            self._plain = True
-            if self.warned.first("clicks"):
-                warnings.warn(problem, ClickWarning, stacklevel=3)
+        problem = None
+        if not watch.still_clicks(reward) or (problem := watch.verdict()) is not None:
+            self._clicks = None
+        if problem is not None and self.warned.first("clicks"):
+            warnings.warn(problem, ClickWarning, stacklevel=3)
 
     def _describe(self, entry: np.ndarray[Any, np.dtype[np.int64]]) -> Member:
         rate, width = windows.miss_rate(entry, self._rules)
