@@ -19,16 +19,18 @@ def arena(
             help="Names separated by commas, 'all', or kinds: shifts, still, drift, real. Default: all, or your own."
         ),
     ] = None,
-    policies: Annotated[str, typer.Option(help="Names separated by commas, or 'all'.")] = "all",
+    policies: Annotated[str | None, typer.Option(help="Names separated by commas, or 'all'. Default: all.")] = None,
     policy: Annotated[
         list[str] | None, typer.Option(help="A policy of your own: package.module:builder, a function of a Brief.")
     ] = None,
     scenario: Annotated[
         list[str] | None, typer.Option(help="A scenario of your own: package.module:name, a Scenario or a World.")
     ] = None,
-    seeds: Annotated[int, typer.Option(help="How many reporting seeds, from 0.", min=1)] = 20,
+    seeds: Annotated[int | None, typer.Option(help="How many reporting seeds, from 0. Default: 20.", min=1)] = None,
     tuning: Annotated[int, typer.Option(help="How many tuning seeds, from 1000.", min=1)] = 3,
-    quick: Annotated[bool, typer.Option("--quick", help="A few scenarios and seeds, no tuning of rivals.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Other defaults: a few scenarios, policies and seeds, no tuning.")
+    ] = False,
     processes: Annotated[int | None, typer.Option(help="Processes; one a core by default.", min=1)] = None,
     out: Annotated[Path, typer.Option(help="Folder for results, tables, picture and page.")] = Path("runs/arena"),
     fresh: Annotated[bool, typer.Option("--fresh", help="Run again what an earlier run left in --out.")] = False,
@@ -45,14 +47,14 @@ def arena(
         from driftbandit.arena.report import run
 
         sys.path.insert(0, os.getcwd())  # where your own modules are; a console script does not look there
-        if scenarios is None:
-            scenarios = "" if scenario else "all"
+        if scenarios is None and scenario:
+            scenarios = ""
         artefact = run(
-            scenarios=[name.strip() for name in scenarios.split(",") if name.strip()],
-            policies=[name.strip() for name in policies.split(",") if name.strip()],
+            scenarios=_names(scenarios),
+            policies=_names(policies),
             own_policies=policy or [],
             own_scenarios=scenario or [],
-            seeds=range(seeds),
+            seeds=None if seeds is None else range(seeds),
             tuning=tuning,
             quick=quick,
             out=out,
@@ -61,3 +63,8 @@ def arena(
             fresh=fresh,
         )
         deliver([artefact], out, as_json)
+
+
+def _names(text: str | None) -> list[str] | None:
+    """What a user lists; None where nothing was said, which is not the same as an empty list."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]

@@ -151,6 +151,36 @@ def test_command_plays_own_policies_and_scenarios(tmp_path, monkeypatch):
     }
 
 
+QUICK_ARENA = {"scenarios": 7, "policies": 9, "seeds": 3}
+WHOLE_ARENA = {"scenarios": len(SCENARIOS), "policies": len(entrants()), "seeds": 20}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], WHOLE_ARENA),
+        (["--quick"], QUICK_ARENA),
+        (["--quick", "--seeds", "5"], {**QUICK_ARENA, "seeds": 5}),
+        (["--quick", "--policies", "all"], {**QUICK_ARENA, "policies": len(entrants())}),
+        (["--quick", "--scenarios", "all"], {**QUICK_ARENA, "scenarios": len(SCENARIOS)}),
+        (["--quick", "--scenario", "test_arena:OWN_WORLD"], {**QUICK_ARENA, "scenarios": 1}),
+    ],
+)
+def test_quick_changes_only_what_you_do_not_say(tmp_path, monkeypatch, arguments, expected):
+    asked = {}
+
+    def refuse(scenarios, field, seeds, **options):
+        asked.update(scenarios=len(scenarios), policies=len(field), seeds=len(seeds))
+        raise ValueError("enough")
+
+    monkeypatch.setattr("driftbandit.arena.report.play_all", refuse)
+    monkeypatch.setattr("driftbandit.arena.report.data_folder", lambda *where: tmp_path)
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    done = CliRunner().invoke(app, ["arena", *arguments, "--out", str(tmp_path)])
+    assert "error: enough" in done.output
+    assert asked == expected
+
+
 def test_own_modules_are_found_beside_the_command(tmp_path):
     (tmp_path / "mine.py").write_text(
         "from driftbandit import LinUCB, World\n"

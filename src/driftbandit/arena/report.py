@@ -26,6 +26,7 @@ from driftbandit.environments.tables import data_folder
 from driftbandit.files import whole_file
 from driftbandit.report import Artefact
 
+_SEEDS = 20
 _QUICK_SEEDS = 3
 _QUICK_POLICIES = (
     "driftucb",
@@ -42,11 +43,11 @@ _QUICK_POLICIES = (
 
 def run(
     *,
-    scenarios: Sequence[str] = ("all",),
-    policies: Sequence[str] = ("all",),
+    scenarios: Sequence[str] | None = None,
+    policies: Sequence[str] | None = None,
     own_policies: Sequence[str] = (),
     own_scenarios: Sequence[str] = (),
-    seeds: Sequence[int] = range(20),
+    seeds: Sequence[int] | None = None,
     tuning: int = 3,
     quick: bool = False,
     out: str | os.PathLike[str] = "runs/arena",
@@ -58,19 +59,22 @@ def run(
 
     Parameters
     ----------
-    scenarios, policies : sequence of str
-        Names, kinds of scenarios, or 'all'.
+    scenarios, policies : sequence of str, optional
+        Names, kinds of scenarios, or 'all', which is the default.
     own_policies, own_scenarios : sequence of str
         Import paths 'package.module:name' of builders and of scenarios (or environments) to add.
     seeds, tuning :
-        Reporting seeds, and how many tuning seeds; real data plays at most three of each.
+        Reporting seeds, by default the first 20, and how many tuning seeds; real data plays at most three seeds, and
+        is tuned on one.
     quick : bool
-        A few scenarios, policies and seeds, and no tuning.
+        Where you do not say otherwise, a few scenarios and seeds, and policies that need no tuning.
     """
-    if quick:
-        scenarios = QUICK if list(scenarios) == ["all"] else scenarios
-        policies = _QUICK_POLICIES if list(policies) == ["all"] else policies
-        seeds = seeds[:_QUICK_SEEDS]
+    if scenarios is None:
+        scenarios = QUICK if quick else ("all",)
+    if policies is None:
+        policies = _QUICK_POLICIES if quick else ("all",)
+    if seeds is None:
+        seeds = range(_QUICK_SEEDS if quick else _SEEDS)
     chosen, skipped = _scenarios(scenarios, own_scenarios)
     field = _entrants(policies, own_policies)
     results, settings = play_all(
