@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +14,11 @@ from driftbandit import LinUCB, World
 from driftbandit.arena import league
 from driftbandit.arena.entrants import BOUND, PARTS, TUNED, Entrant, entrants, imported
 from driftbandit.arena.league import Result, play_all
-from driftbandit.arena.report import run
+from driftbandit.arena.report import _scenarios, run
 from driftbandit.arena.scenarios import QUICK, SCENARIOS, Scenario
 from driftbandit.arena.scoreboard import best_rival, heatmap, score, scoreboard
 from driftbandit.cli import app
+from driftbandit.environments.lastfm import LastFM
 from driftbandit.policies.registry import REGISTRY, Brief
 
 SMALL = {
@@ -106,6 +108,39 @@ def test_scoreboard_adds_up():
     numbers = sorted(text.get_text() for text in figure.axes[0].texts)
     assert numbers == sorted(["1.5", "3.0", "12", "1.0", "1.2", "1.0"])
     assert next(label.get_text() for label in figure.axes[0].get_yticklabels()) == "Grid"
+
+
+def test_a_scenario_is_of_a_known_kind():
+    with pytest.raises(ValueError, match="kind: expected one of shifts, still, drift, real, got 'shift'"):
+        Scenario("one", "shift", World())
+    with pytest.raises(ValueError, match="most_seeds: expected a whole number of at least 1, got 0"):
+        Scenario("one", "shifts", World(), most_seeds=0)
+
+
+@dataclass(frozen=True)
+class OwnEnvironment:
+    world: World
+
+    def rounds(self, seed):
+        return self.world.rounds(seed)
+
+
+OWN_SHIFTS = OwnEnvironment(OWN_WORLD)
+OWN_QUIET = OwnEnvironment(World(path="still", horizon=50))
+OWN_DRIFT = World(path="brownian", horizon=50)
+OWN_STILL = World(path="rotation", turns=0.0, horizon=50)
+OWN_LASTFM = LastFM(folder="elsewhere")
+OWN_IMPOSSIBLE = World(shift=2.5)
+
+
+def test_scenarios_of_your_own_are_filed_rightly():
+    names = {"OWN_WORLD": "shifts", "OWN_SHIFTS": "shifts", "OWN_DRIFT": "drift", "OWN_STILL": "still"}
+    chosen, skipped = _scenarios([], [f"{__name__}:{name}" for name in [*names, "OWN_LASTFM"]])
+    assert {name: scenario.kind for name, scenario in chosen.items()} == names
+    assert set(skipped) == {"OWN_LASTFM"}
+    for name, message in (("OWN_QUIET", "kind: .* expected a Scenario"), ("OWN_IMPOSSIBLE", "shift: no theta")):
+        with pytest.raises(ValueError, match=f"scenario: '{__name__}:{name}': {message}"):
+            _scenarios([], [f"{__name__}:{name}"])
 
 
 def test_everyone_takes_part():

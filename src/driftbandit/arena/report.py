@@ -10,7 +10,7 @@ from typing import cast
 
 from driftbandit.arena.entrants import TUNED, Entrant, entrants, imported
 from driftbandit.arena.league import FIRST_TUNING_SEED, Result, play_all
-from driftbandit.arena.scenarios import QUICK, SCENARIOS, Scenario
+from driftbandit.arena.scenarios import QUICK, SCENARIOS, Scenario, kind_of
 from driftbandit.arena.scoreboard import (
     detection_table,
     heatmap,
@@ -131,7 +131,11 @@ def _scenarios(names: Sequence[str], own: Sequence[str]) -> tuple[dict[str, Scen
         if not isinstance(thing, Scenario):
             if not hasattr(thing, "rounds") or not is_dataclass(thing):
                 raise ValueError(f"scenario: {path!r} is neither a Scenario nor an environment")
-            thing = Scenario(path, "shifts", cast(Environment, thing))
+            environment = cast(Environment, thing)
+            try:
+                thing = Scenario(path, kind_of(environment), environment)
+            except (ValueError, OSError) as error:
+                raise ValueError(f"scenario: {path!r}: {error}") from error
         chosen[path.rsplit(":", 1)[1]] = thing
     skipped = {}
     for name, scenario in list(chosen.items()):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
+from driftbandit.core import as_count
 from driftbandit.environments import World
 from driftbandit.environments.delicious import Delicious
+from driftbandit.environments.hetrec import HybridUser
 from driftbandit.environments.lastfm import LastFM
 from driftbandit.environments.rounds import Environment
 
@@ -37,6 +39,28 @@ class Scenario:
     kind: Kind
     environment: Environment
     most_seeds: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise ValueError(f"kind: expected one of {', '.join(get_args(Kind))}, got {self.kind!r}")
+        as_count("most_seeds", self.most_seeds)
+
+
+def kind_of(environment: Environment) -> Kind:
+    """Where an environment belongs that comes without a `Scenario`.
+
+    >>> kind_of(World(path="rotation")), kind_of(World()), kind_of(World(share=0.0))
+    ('drift', 'shifts', 'still')
+    """
+    if isinstance(environment, HybridUser):
+        return "real"
+    shifts = len(environment.rounds(0).shifts) > 0
+    if isinstance(environment, World) and not shifts:
+        pace = {"rotation": environment.turns, "brownian": environment.step}
+        return "drift" if pace.get(environment.path) else "still"
+    if shifts:
+        return "shifts"
+    raise ValueError("kind: without shifts it may be 'still' or 'drift'; expected a Scenario that says which")
 
 
 def _table1() -> dict[str, Scenario]:
