@@ -143,6 +143,26 @@ def test_scenarios_of_your_own_are_filed_rightly():
             _scenarios([], [f"{__name__}:{name}"])
 
 
+def local_environment():
+    @dataclass(frozen=True)
+    class Local(OwnEnvironment):
+        pass
+
+    return Local(OWN_WORLD)
+
+
+def test_what_cannot_travel_is_named_before_anything_is_played(tmp_path):
+    field = {**FIELD, "mine": Entrant("Mine", {"": lambda brief: LinUCB(brief.dim)})}
+    with pytest.raises(ValueError, match=r"^policies: the builder of 'mine' cannot be sent .* processes=1"):
+        play_all(SMALL, field, [0], out=tmp_path, tuning_seeds=[1000], processes=2)
+    scenarios = {**SMALL, "own": Scenario("one", "shifts", local_environment())}
+    with pytest.raises(ValueError, match=r"^scenarios: 'own' cannot be sent .* processes=1"):
+        play_all(scenarios, FIELD, [0], out=tmp_path, tuning_seeds=[1000], processes=2)
+    assert not list(tmp_path.iterdir())
+    results, _ = play_all(scenarios, field, [0], out=tmp_path, tuning_seeds=[1000], processes=1)
+    assert {("own", "mine")} <= {(result.scenario, result.policy) for result in results}
+
+
 def test_everyone_takes_part():
     field = entrants()
     assert set(field) == {*REGISTRY, *BOUND, *TUNED, *PARTS}

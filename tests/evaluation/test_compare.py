@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -175,6 +176,17 @@ def test_builders_that_cannot_travel_are_named():
     with pytest.raises(ValueError, match=r"^policies: the builder of 'mine' .*processes=1"):
         compare(mine, SMALL, [0, 1], processes=2)
     assert len(compare(mine, SMALL, [0, 1], processes=1)) == 2
+
+
+def test_environments_that_cannot_travel_are_named():
+    @dataclass(frozen=True)
+    class Local:
+        def rounds(self, seed):
+            return SMALL["small"].rounds(seed)
+
+    with pytest.raises(ValueError, match=r"^settings: 'own' cannot be sent .*processes=1"):
+        compare(["random"], {"own": Local()}, [0, 1], processes=2)
+    assert len(compare(["random"], {"own": Local()}, [0, 1], processes=1)) == 2
 
 
 def test_numpy_numbers_are_numbers():

@@ -11,6 +11,7 @@ from driftbandit.environments.yahoo import read_yahoo
 from driftbandit.environments.yahoo_synthetic import write_synthetic
 from driftbandit.evaluation import agreement
 from driftbandit.evaluation.replay import Replay, rate_ratio, replay
+from driftbandit.evaluation.replays import Entrant, Stream, replay_all
 
 
 class Always:
@@ -288,3 +289,13 @@ def test_what_is_no_replay_of_the_log_is_refused(tmp_path):
         path.write_bytes(damaged)
         with pytest.raises(ValueError, match="not a driftbandit replay"):
             Replay.load(path, log.rewards)
+
+
+def test_many_replays_name_a_builder_that_cannot_travel(tmp_path):
+    log, _ = made_log(count=100)
+    log.save(tmp_path / "log.arrow")
+    stream = Stream("one", str(tmp_path / "log.arrow"), key="1")
+    field = {stream: {"mine": Entrant(lambda seed: Always())}}
+    with pytest.raises(ValueError, match=r"^streams: the builder of 'mine' cannot be sent"):
+        replay_all(field, processes=2)
+    assert len(replay_all(field, processes=1)["one", "mine"].matched) > 0

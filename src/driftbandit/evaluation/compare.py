@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import pickle
 import warnings
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,10 +14,10 @@ from typing import TypedDict
 
 from driftbandit.core import Policy, as_count
 from driftbandit.environments.rounds import Environment, Rounds
-from driftbandit.evaluation.fingerprints import CANNOT_PICKLE, run_key
+from driftbandit.evaluation.fingerprints import run_key
 from driftbandit.evaluation.simulate import simulate
 from driftbandit.evaluation.trace import Trace
-from driftbandit.evaluation.workers import work_off
+from driftbandit.evaluation.workers import check_travels, work_off
 from driftbandit.policies.clicks import ClickWarning
 from driftbandit.policies.registry import REGISTRY, Brief, Builder
 
@@ -113,7 +112,10 @@ def compare(
                 done[place] = found
     processes = processes or os.cpu_count() or 1
     if processes > 1:
-        _check_travels(entrants)
+        for name, build in entrants.items():
+            check_travels(f"policies: the builder of {name!r}", build)
+        for setting, world in settings.items():
+            check_travels(f"settings: {setting!r}", world)
     jobs: list[Job] = []
     for setting, seed in itertools.product(settings, seeds):
         left = {name: build for name, build in entrants.items() if (setting, name, seed) not in done}
@@ -150,17 +152,6 @@ def _entrants(policies: Iterable[str] | Mapping[str, Builder]) -> dict[str, Buil
         known = ", ".join(REGISTRY)
         raise ValueError(f"policies: unknown {', '.join(unknown)}; expected some of {known}")
     return dict.fromkeys(names)
-
-
-def _check_travels(entrants: dict[str, Builder | None]) -> None:
-    for name, build in entrants.items():
-        try:
-            pickle.dumps(build)
-        except CANNOT_PICKLE as error:
-            raise ValueError(
-                f"policies: the builder of {name!r} cannot be sent to other processes ({error}); "
-                "define it at the top of a module, or pass processes=1"
-            ) from error
 
 
 def trace_path(folder: str, setting: str, name: str, seed: int) -> Path:

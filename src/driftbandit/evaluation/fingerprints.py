@@ -24,14 +24,12 @@ from types import FunctionType
 from typing import Any
 
 from driftbandit.environments.rounds import Environment
+from driftbandit.evaluation.workers import CANNOT_PICKLE
 from driftbandit.policies.registry import Builder
 
 _PACKAGE = Path(__file__).parents[1]
 _CODE = ("core.py", "state.py", "kernels", "models", "detection", "policies", "environments", "evaluation")
 _INSTALLED = tuple(Path(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib", "purelib", "platlib"))
-
-CANNOT_PICKLE = (pickle.PicklingError, AttributeError, TypeError)
-"""What `pickle` raises for a lambda, a local function and the like."""
 
 
 def run_key(world: Environment, seed: int, name: str, build: Builder | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import multiprocessing
+import pickle
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +13,20 @@ from typing import TypeVar
 
 Job = TypeVar("Job")
 
+CANNOT_PICKLE = (pickle.PicklingError, AttributeError, TypeError)
+"""What `pickle` raises for a lambda, a local function and the like."""
+
 _SIGNAL_ON_PARENTS_DEATH = 1  # Linux's PR_SET_PDEATHSIG
+
+
+def check_travels(what: str, thing: object) -> None:
+    """Refuse what cannot be sent to another process, before anything was played."""
+    try:
+        pickle.dumps(thing)
+    except CANNOT_PICKLE as error:
+        raise ValueError(
+            f"{what} cannot be sent to other processes ({error}); define it at the top of a module, or pass processes=1"
+        ) from error
 
 
 def work_off(
