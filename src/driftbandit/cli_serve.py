@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,14 +18,17 @@ from driftbandit.cli_shared import AsJson, friendly_errors
 if TYPE_CHECKING:
     from driftbandit.serving.stores.base import Store
 
-StoreOption = Annotated[str, typer.Option("--store", help="sqlite:PATH or postgresql://...; made where it is missing.")]
+StoreOption = Annotated[str, typer.Option("--store", help="sqlite:PATH or postgresql://...")]
+NewStoreOption = Annotated[
+    str, typer.Option("--store", help="sqlite:PATH or postgresql://...; made where it is missing.")
+]
 _STORE = "sqlite:driftbandit.db"
 
 
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8080,
-    store: StoreOption = _STORE,
+    store: NewStoreOption = _STORE,
     insecure_local: Annotated[
         bool, typer.Option("--insecure-local", help="Ask for no keys; on a loopback address only.")
     ] = False,
@@ -43,11 +47,13 @@ def serve(
     """
     with friendly_errors():
         _need_serve()
-        from driftbandit.serving.server import LOOPBACK, build_app
+        from driftbandit.serving.server import LOOPBACK, build_app, check_address
         from driftbandit.serving.server import serve as run
 
         if insecure_local and host not in LOOPBACK:
             raise ValueError(f"--insecure-local: only on a loopback address, got --host {host}")
+        check_address(store)
+        shown = without_password(store)
         application = build_app(
             store,
             secure=not insecure_local,
@@ -56,8 +62,7 @@ def serve(
             scopes_in_memory=scopes_in_memory,
             rate=rate,
         )
-        typer.echo(f"serving {store} on http://{host}:{port}", err=True)
-        run(application, host, port)
+        run(application, host, port, lambda: typer.echo(f"serving {shown} on http://{host}:{port}", err=True))
 
 
 def demo(
@@ -86,17 +91,20 @@ keys = typer.Typer(help="Create, list and revoke access keys of the service.", n
 def keys_create(
     name: Annotated[str, typer.Argument(help="Whose key it is, for the list.")],
     role: Annotated[str, typer.Option(help="decide, read or admin.")] = "decide",
-    store: StoreOption = _STORE,
+    store: NewStoreOption = _STORE,
 ) -> None:
     """Make a key and print it, this once.
 
     Example: driftbandit keys create website --role decide
     """
-    with friendly_errors(), _opened(store) as opened:
-        from driftbandit.serving.keys import create_key
+    with friendly_errors():
+        _need_serve()
+        from driftbandit.serving.keys import check_key, create_key
 
-        row, secret = create_key(opened, name, role)
-        typer.echo(f"key {row.id} ({role}) for {name}; it is shown only now:", err=True)
+        check_key(name, role)  # before a missing store is made
+        with _opened(store, create=True) as opened:
+            row, secret = create_key(opened, name, role)
+        typer.echo(f"key {row.id} ({role}) for {name} in {without_password(store)}; it is shown only now:", err=True)
         typer.echo(secret)
 
 
@@ -161,8 +169,19 @@ def replay(
             )
             typer.echo(f"{found.identical:,} of {found.decisions:,} decisions came out the same")
             typer.echo(f"final state {found.digest}")
+            if found.differing:
+                typer.echo(f"first that did not: {', '.join(found.differing)}", err=True)
         if found.identical != found.decisions:
             raise typer.Exit(1)
+
+
+def without_password(address: str) -> str:
+    """A store's address for people to read.
+
+    >>> without_password("postgresql://me:secret@db/x"), without_password("sqlite:a.db")
+    ('postgresql://me:***@db/x', 'sqlite:a.db')
+    """
+    return re.sub(r"(?<=://)([^:/@]*):[^@/]*@", r"\1:***@", address)
 
 
 def _need_serve() -> None:
@@ -174,13 +193,14 @@ def _need_serve() -> None:
 
 
 @contextmanager
-def _opened(address: str) -> Iterator[Store]:
+def _opened(address: str, *, create: bool = False) -> Iterator[Store]:
+    """A store for reading and for keys. A missing one is an error, since it may be misspelt, unless it may be made."""
     _need_serve()
     from driftbandit.serving.server import open_store
     from driftbandit.serving.stores.base import StoreError
 
     try:
-        opened = open_store(address, writer=False)
+        opened = open_store(address, writer=False, create=create)
         try:
             yield opened
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -49,7 +50,7 @@ def as_row(seq: int, name: str, shard: int, event: AnyEvent) -> dict[str, Any]:
 
 
 def from_row(row: dict[str, Any]) -> AnyEvent:
-    """The event of an exported row; raises ValueError or KeyError if it is none."""
+    """The event of an exported row; raises ValueError, TypeError or KeyError if it is none."""
     kinds: dict[str, type] = {name: kind for kind, name in log.KINDS.items()}
     kind = kinds[row["kind"]]
     values = {field: row[field] for field in kind.__struct_fields__}  # type: ignore[attr-defined]
@@ -58,7 +59,9 @@ def from_row(row: dict[str, Any]) -> AnyEvent:
         values["config"] = msgspec.json.encode(config)
     elif kind in (Catalogued, Decided) and row["features"] is not None:
         values["features"] = np.array(row["features"], dtype=np.float64).tobytes()
-    event: AnyEvent = kind(**values)
+    event: AnyEvent = msgspec.convert([row["kind"], *values.values()], kind)  # which, unlike kind(), checks types
+    if isinstance(event, Rewarded | Late) and not math.isfinite(event.value):
+        raise ValueError(f"value: expected a finite number, got {event.value}")
     return event
 
 

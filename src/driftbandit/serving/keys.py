@@ -17,14 +17,19 @@ _FRESH_S = 1.0
 
 def create_key(store: Store, name: str, role: str) -> tuple[KeyRow, str]:
     """Make a key; the secret is returned once and never stored."""
-    if role not in ROLES:
-        raise ValueError(f"role: expected one of {', '.join(ROLES)}, got {role!r}")
-    if not 0 < len(name) <= 100 or not name.isprintable():
-        raise ValueError("name: expected 1 to 100 printable characters")
+    check_key(name, role)
     secret = f"dbk_{secrets.token_urlsafe(32)}"
     row = KeyRow(secrets.token_hex(4), name, role, digest_of(secret), int(time.time() * 1000), None)
     store.add_key(row)
     return row, secret
+
+
+def check_key(name: str, role: str) -> None:
+    """Raise ValueError if there can be no such key."""
+    if role not in ROLES:
+        raise ValueError(f"role: expected one of {', '.join(ROLES)}, got {role!r}")
+    if not 0 < len(name) <= 100 or not name.isprintable():
+        raise ValueError("name: expected 1 to 100 printable characters")
 
 
 def digest_of(secret: str) -> bytes:

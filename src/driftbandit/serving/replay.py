@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from driftbandit.serving.events import AnyEvent, Configured, Decided
+from driftbandit.serving.events import AnyEvent, Configured, Decided, Rewarded
 from driftbandit.serving.export import from_row
 from driftbandit.serving.loop import Loop
 from driftbandit.serving.reading import state_bytes
@@ -53,15 +53,18 @@ def read_export(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], 
     Raises
     ------
     ValueError
-        If the file is neither.
+        If the file is neither, naming the row that is no event.
     """
     with open(path, "rb") as file:
         magic = file.read(4)
+    number = 1
     try:
         for row in _parquet_rows(Path(path)) if magic == b"PAR1" else _json_rows(Path(path)):
             yield row, from_row(row)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path}: not a log exported as ndjson or Parquet ({error!r})") from error
+            number += 1
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        why = f"there is no {error}" if isinstance(error, KeyError) else error
+        raise ValueError(f"{path}: row {number} is no event of a log exported as ndjson or Parquet: {why}") from error
 
 
 def _json_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -83,18 +86,31 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def replay_log(rows: Iterable[tuple[dict[str, Any], AnyEvent]]) -> LogReplay:
-    """Replay the log of one loop on one shard, from its first event on."""
+    """Replay the log of one loop, from the first event of each of its shards on.
+
+    Raises
+    ------
+    ValueError
+        If the rows are not a whole log, naming the event that is missing or does not fit.
+    """
     found = LogReplay()
-    loop: Loop | None = None
+    loops: dict[int, Loop] = {}
     for row, event in rows:
-        if loop is None:
-            if row["seq"] != 1 or not isinstance(event, Configured):
+        name, shard, seq = (row.get(key) for key in ("loop", "shard", "seq"))
+        if not isinstance(name, str) or not isinstance(shard, int) or not isinstance(seq, int):
+            raise ValueError(f"row {found.events + 1} does not say which event of which loop it is")
+        if not loops:
+            found.loop = name
+        if shard not in loops:
+            if seq != 1 or not isinstance(event, Configured):
                 raise ValueError("the log does not start at its beginning; export it without after=")
-            loop = Loop(row["loop"], row["shard"], lambda role, epoch, scope: None)
-            found.loop = row["loop"]
-        if (row["loop"], row["shard"], row["seq"]) != (loop.name, loop.shard, loop.seq + 1):
-            raise ValueError(f"event {loop.seq + 1} of the log is missing")
-        same = loop.apply(event, verify=True)
+            loops[shard] = Loop(name, shard, lambda role, epoch, scope: None)
+        loop = loops[shard]
+        if (name, seq) != (found.loop, loop.seq + 1):
+            raise ValueError(
+                f"expected event {loop.seq + 1} of loop {found.loop!r}, got event {seq} of {name!r}: is a part missing?"
+            )
+        same = _again(loop, seq, event)
         found.events += 1
         if isinstance(event, Decided):
             found.decisions += 1
@@ -103,8 +119,22 @@ def replay_log(rows: Iterable[tuple[dict[str, Any], AnyEvent]]) -> LogReplay:
                 found.differing.append(event.id)
         loop.closed.clear()
         loop.found.clear()
-    if loop is None:
+    if not loops:
         raise ValueError("the log is empty")
-    found.learned, found.changes = loop.counts.learned, loop.counts.changes
-    found.digest = hashlib.sha256(state_bytes(loop, None, 0, stored=False)).hexdigest()
+    found.learned = sum(loop.counts.learned for loop in loops.values())
+    found.changes = sum(loop.counts.changes for loop in loops.values())
+    state = hashlib.sha256()
+    for _, loop in sorted(loops.items()):
+        state.update(state_bytes(loop, None, 0, stored=False))
+    found.digest = state.hexdigest()
     return found
+
+
+def _again(loop: Loop, seq: int, event: AnyEvent) -> bool:
+    """Do what an event did; False for a decision that comes out otherwise."""
+    if isinstance(event, Rewarded) and event.id not in loop.open:
+        raise ValueError(f"event {seq}: a reward for decision {event.id!r}, which is not open")
+    try:
+        return loop.apply(event, verify=True)
+    except ValueError as error:
+        raise ValueError(f"event {seq}: {error}") from error

@@ -22,18 +22,23 @@ def milliseconds() -> int:
     return time.time_ns() // 1_000_000
 
 
-def open_store(address: str, *, writer: bool = True, advertise: str | None = None) -> Store:
-    """Open ``sqlite:PATH`` or ``postgresql://...``."""
-    scheme, _, rest = address.partition(":")
-    if scheme == "sqlite" and rest:
+def open_store(address: str, *, writer: bool = True, advertise: str | None = None, create: bool = True) -> Store:
+    """Open ``sqlite:PATH`` or ``postgresql://...``; with `create`, a missing one is made."""
+    check_address(address)
+    if address.startswith("sqlite:"):
         from driftbandit.serving.stores.sqlite import SQLiteStore  # noqa: PLC0415 - needs apsw
 
-        return SQLiteStore(Path(rest), writer=writer)
-    if scheme in ("postgresql", "postgres"):
-        from driftbandit.serving.stores.postgresql import PostgreSQLStore  # noqa: PLC0415 - needs psycopg
+        return SQLiteStore(Path(address.removeprefix("sqlite:")), writer=writer, create=create)
+    from driftbandit.serving.stores.postgresql import PostgreSQLStore  # noqa: PLC0415 - needs psycopg
 
-        return PostgreSQLStore(address, writer=writer, advertise=advertise)
-    raise ValueError(f"store: expected sqlite:PATH or postgresql://..., got {address!r}")
+    return PostgreSQLStore(address, writer=writer, advertise=advertise, create=create)
+
+
+def check_address(address: str) -> None:
+    """Raise ValueError if this is no address of a store."""
+    scheme, _, rest = address.partition(":")
+    if scheme not in ("sqlite", "postgresql", "postgres") or not rest:
+        raise ValueError(f"store: expected sqlite:PATH or postgresql://..., got {address!r}")
 
 
 def build_app(
@@ -70,19 +75,24 @@ def build_app(
     return make_app(service, rate=rate)
 
 
-def serve(app: App, host: str, port: int) -> None:
-    """Answer requests until told to stop."""
-    server = make_server(app, host, port)
+def serve(app: App, host: str, port: int, started: Callable[[], object] = lambda: None) -> None:
+    """Answer requests until told to stop; `started` is called when the first can be."""
+    server = make_server(app, host, port, started)
     server.run()
     if not server.started:
         raise SystemExit(3)  # as uvicorn's own command does; its log has said why
 
 
-def make_server(app: App, host: str, port: int) -> Any:
-    """A uvicorn server that ends the application's streams when it is told to stop."""
+def make_server(app: App, host: str, port: int, started: Callable[[], object] = lambda: None) -> Any:
+    """A uvicorn server that says when it has started, and ends the application's streams when it is told to stop."""
     import uvicorn  # noqa: PLC0415 - slow to import
 
     class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            if self.started:
+                started()
+
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             app.stop()
             await super().shutdown(sockets)

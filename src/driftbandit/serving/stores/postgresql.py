@@ -86,6 +86,8 @@ class PostgreSQLStore:
         Number of shards if the store is new.
     lease : float
         Seconds after which a process that does not answer loses its shards.
+    create : bool
+        Whether to make missing tables; otherwise that is a StoreError.
     """
 
     def __init__(
@@ -96,11 +98,13 @@ class PostgreSQLStore:
         advertise: str | None = None,
         shards: int = SHARDS,
         lease: float = LEASE_S,
+        create: bool = True,
     ) -> None:
         self._address = address
         self._advertise = advertise
         self._wanted = shards
         self._lease = lease
+        self._may_create = create
         self._writer = writer
         self._tokens: dict[int, int] = {}
         self.shards = shards
@@ -113,6 +117,9 @@ class PostgreSQLStore:
             self._db = psycopg.connect(self._address, autocommit=True, row_factory=tuple_row, connect_timeout=10)
             self._db.execute("SET synchronous_commit = on")
             if not self._exists():
+                if not self._may_create:
+                    self._db.close()
+                    raise StoreError("PostgreSQL: there is no store in this database")
                 self._create()
             self.shards = self._all("SELECT count(*) FROM shards")[0][0]
             if self._writer:

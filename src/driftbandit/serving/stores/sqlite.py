@@ -62,20 +62,30 @@ class SQLiteStore:
         Whether to hold the log: one process at a time may. Without it only keys can be written.
     vfs : str, optional
         Name of a registered apsw VFS, for tests that make the disk fail.
+    create : bool
+        Whether to make a missing file; otherwise that is a StoreError.
     """
 
     shards = 1
 
-    def __init__(self, path: str | os.PathLike[str], *, writer: bool = True, vfs: str | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], *, writer: bool = True, vfs: str | None = None, create: bool = True
+    ) -> None:
         self.path = Path(path)
         self._vfs = vfs
         self._lock: int | None = None
         if not self.path.name:
             raise ValueError("store: expected sqlite:PATH, got no path")
+        if not create and not self.path.exists():
+            raise StoreError(f"there is no store {self.path}")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if writer:
             self._lock = self._take_lock()
-        self._connect()
+        try:
+            self._connect()
+        except StoreError:
+            self._unlock()
+            raise
 
     def _take_lock(self) -> int:
         handle = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -87,14 +97,22 @@ class SQLiteStore:
         return handle
 
     def _connect(self) -> None:
-        with _errors():
+        with _errors(self.path):
             self._db = apsw.Connection(str(self.path), vfs=self._vfs)
             self._db.set_busy_timeout(_BUSY_MS)
+            self._check_owner()
             for pragma in ("journal_mode = WAL", "synchronous = FULL", "cache_size = -65536", "foreign_keys = ON"):
                 self._db.execute(f"PRAGMA {pragma}")
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute(_SCHEMA)
             self._db.execute("COMMIT")
+
+    def _check_owner(self) -> None:
+        """Leave the database of another program alone."""
+        tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if tables and not tables >= {"loops", "events", "keys"}:
+            self._db.close()
+            raise StoreError(f"{self.path}: the database of another program, with a table {min(tables)!r}")
 
     def reader(self) -> SQLiteStore:
         """Open a second connection, for reading and for keys."""
@@ -114,6 +132,9 @@ class SQLiteStore:
         """Close the file and let another process have it."""
         with _errors():
             self._db.close()
+        self._unlock()
+
+    def _unlock(self) -> None:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -288,10 +309,11 @@ class SQLiteStore:
 
 
 @contextmanager
-def _errors() -> Iterator[None]:
+def _errors(path: Path | None = None) -> Iterator[None]:
+    where = "SQLite" if path is None else f"{path}: SQLite"
     try:
         yield
     except apsw.Error as error:
-        raise StoreError(f"SQLite: {type(error).__name__}: {error}") from error
+        raise StoreError(f"{where}: {type(error).__name__}: {error}") from error
     except OSError as error:
-        raise StoreError(f"SQLite: {error}") from error
+        raise StoreError(f"{where}: {error}") from error
