@@ -48,7 +48,7 @@ def main() -> None:
         command = [sys.executable, "-c", "from driftbandit.cli import app; app()", "demo", "--period", "45"]
         demo = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert demo.stdout is not None
-        url = demo.stdout.readline().split("/  ")[0]
+        url = next(line for line in demo.stdout if line.startswith("http")).split("/  ")[0]
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)

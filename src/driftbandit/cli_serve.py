@@ -137,7 +137,7 @@ def keys_revoke(
     with friendly_errors(), _opened(store) as opened:
         import time
 
-        if not opened.revoke_key(key, int(time.time() * 1000)):
+        if not key.isprintable() or not opened.revoke_key(key, int(time.time() * 1000)):
             raise ValueError(f"no key {key!r}")
         typer.echo(f"revoked {key}")
 

@@ -108,7 +108,7 @@ def test_a_missing_store_is_not_made_where_nothing_can_be_in_it(tmp_path: Path, 
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("ident", ["deadbeef", "", "x" * 10_000, "' OR 1 = 1 --", "%", "\udcff".encode().hex()])
+@pytest.mark.parametrize("ident", ["deadbeef", "", "x" * 10_000, "' OR 1 = 1 --", "%", "\udcff"])
 def test_unknown_ids_are_not_revoked(ident: str) -> None:
     succeed("keys", "create", "kept")
     assert fail("keys", "revoke", ident) == f"error: no key {ident!r}"

@@ -109,19 +109,29 @@ def run_demo(port: int, *, period: float, rate: float, seed: int, say: Callable[
         host, port = listening.getsockname()
         url = f"http://{host}:{port}"
         app = build_app(f"sqlite:{Path(folder) / 'demo.db'}", secure=False)
-        server = make_server(app, host, port)
         stop = threading.Event()
+        end_streams = app.stop
+
+        def close() -> None:
+            stop.set()  # visitors leave first
+            end_streams()
+
+        app.stop = close
         visitors = threading.Thread(target=_visit, args=(url, stop, period, rate, seed, say), daemon=True)
-        visitors.start()
-        # uvicorn stops in good order and then raises the signal again, which must not end us before we have cleaned up.
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
-        try:
-            server.run(sockets=[listening])
-        except KeyboardInterrupt:
-            say("stopped")
-        finally:
-            stop.set()
-            visitors.join(10)
+        server = make_server(app, host, port, visitors.start)
+
+        def leave(number: int, frame: object) -> None:
+            server.should_exit = True
+
+        # Before it runs, and after: uvicorn stops in good order and then raises the signal again, which must not end us
+        # before we have cleaned up. SIGINT too, which scripts have ignored by what they run in the background.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, leave)
+        say("starting: policies are compiled the first time, which takes half a minute")
+        server.run(sockets=[listening])
+        if not server.started:
+            raise ValueError("the service did not start")
+        say("stopped")
 
 
 def _listen(port: int) -> socket.socket:
@@ -143,7 +153,7 @@ def _visit(url: str, stop: threading.Event, period: float, rate: float, seed: in
     for name, config in LOOPS.items():
         scoped = bool(config.get("scoped"))
         audience = Audience(_READERS if scoped else 1, seed)
-        client = Client(url, name, timeout=120.0, retries=8)  # policies are compiled before a loop is served
+        client = Client(url, name, timeout=120.0)  # policies are compiled before a loop is served
         common = {"dim": len(TOPICS), "window": _WINDOW_S, "reward_range": [0.0, 1.0], "feature_names": list(TOPICS)}
         try:
             client.put_loop(config | common)
