@@ -403,7 +403,8 @@ def test_means_are_in_the_range_that_policies_are_told(path, features):
 def test_every_preset_has_a_click_version(name):
     clicks = name.replace("-v1", "-clicks-v1")
     assert clicks in PRESETS
-    assert replace(PRESETS[clicks], reward="gaussian") == PRESETS[name], "only the reward differs"
+    same = replace(PRESETS[clicks], reward="gaussian", noise=PRESETS[name].noise)
+    assert same == PRESETS[name], "only the reward differs, and with it the noise"
     rounds = synthetic(clicks, 0, **feasible(name))
     assert set(np.unique(rounds.rewards)) == {0.0, 1.0}
     low, high = PRESETS[clicks].clicks
@@ -601,6 +602,13 @@ def test_numbers_as_text_are_refused_or_understood(name, value):
 def test_a_share_needs_jumps(path):
     with pytest.raises(ValueError, match=r"^share: "):
         World(path=path, share=0.5)
+
+
+@pytest.mark.parametrize("reward", ["click", "logit"])
+@pytest.mark.parametrize(("name", "value"), [("noise", 0.1), ("tails", "student"), ("noise_jump", 5.0)])
+def test_settings_that_clicks_have_no_use_for_are_named(reward, name, value):
+    with pytest.raises(ValueError, match=rf"^{name}: clicks have no noise but their own.* got {value!r}"):
+        small(reward=reward, **{name: value})
 
 
 def test_clicks_need_room_for_the_constant():

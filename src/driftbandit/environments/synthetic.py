@@ -44,7 +44,8 @@ class World:
     dim, arms, pool : int
         Features, arms in the catalogue, arms shown in a round.
     noise : float
-        Standard deviation of the noise; with outliers, of the rounds without one.
+        Standard deviation of the noise; with outliers, of the rounds without one. Clicks have no other noise than
+        themselves: with them, this, `tails` and `noise_jump` must be left alone.
     tails : {'normal', 'student', 'outliers'}
         Law of the noise: Gaussian, Student's t with 3 degrees of freedom, or Gaussian with one round in a hundred
         20 standard deviations off.
@@ -129,6 +130,8 @@ class World:
         if self.share and not round(self.share * self.arms):
             raise ValueError(f"share: {self.share:g} of {self.arms} arms is no arm; expected 0 or more")
         self._set_clicks()
+        if self.reward != "gaussian":
+            self._refuse_noise()
 
     def rounds(self, seed: int) -> Rounds:
         """All rounds of this world; the same as `synthetic(self, seed)`."""
@@ -142,6 +145,16 @@ class World:
         if self.reward == "logit" and not 0.0 < low <= high < 1.0:
             raise ValueError(f"clicks: log-odds need probabilities strictly between 0 and 1, got {self.clicks!r}")
         self._set("clicks", (low, high))
+
+    def _refuse_noise(self) -> None:
+        """Clicks are as noisy as their rates make them; settings that would do nothing must not look as if they did."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if field.name in ("noise", "tails", "noise_jump") and value != field.default:
+                raise ValueError(
+                    f"{field.name}: clicks have no noise but their own; expected the default, {field.default!r}, with "
+                    f"reward={self.reward!r}, got {value!r}"
+                )
 
     def _set(self, name: str, value: object) -> None:
         """Store a checked setting as a plain Python number, whatever kind of number came."""
@@ -157,10 +170,9 @@ PRESETS: dict[str, World] = {
     "recurring-v1": World(path="recurring", noise=0.1, period=500),
 }
 PRESETS |= {
-    name.replace("-v1", "-clicks-v1"): replace(world, reward="click", features="gaussian", rule="distance")
+    name.replace("-v1", "-clicks-v1"): replace(world, reward="click", noise=World.noise)
     for name, world in PRESETS.items()
-    if name != "text-v1"
-} | {"text-clicks-v1": replace(PRESETS["text-v1"], reward="click")}
+}
 
 
 def world(preset: str = "table1", **overrides: Any) -> World:
