@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 ChangeKind = Literal["spawned", "retired", "restarted"]
 
 TIE = 1e-12
-"""Scores that differ by at most this much tie, and the lowest index wins."""
+"""Scores that differ by at most this much (DriftUCB: this share of the highest) tie, and the lowest index wins."""
 
 _SUSPICIOUS = 1e3
 """Above this an absolute value may be what a model refused."""

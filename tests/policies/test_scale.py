@@ -10,6 +10,7 @@ from driftbandit import (
     AdTS,
     DiscountedLinUCB,
     DLinUCB,
+    DriftUCB,
     ExpDiscounts,
     LinTS,
     LinUCB,
@@ -60,3 +61,14 @@ def test_the_largest_features_that_are_taken_do_no_harm(name):
         policy.learn([2e6 + rng.random(), rng.random()], 0.5)
         assert policy.choose(rng.random((3, 2))) in {0, 1, 2}
     assert all(np.isfinite(array).all() for array in policy.state().values())
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 2.0**40])
+def test_driftucb_ties_do_not_depend_on_the_unit_of_rewards(unit):
+    """LinUCB's scores tie within 1e-12, DriftUCB's within 1e-12 of the highest: as docs/contract.md has it."""
+    apart = np.array([[1.0, 0.0], [1.0 + 1e-10, 0.0]])
+    twins = np.array([[1.0, 0.0], [1.0 + 1e-14, 0.0]])
+    policy = DriftUCB(2)
+    for reward in (3.0, 4.0):
+        policy.learn([1.0, 0.0], unit * reward)
+    assert (policy.choose(twins), policy.choose(apart)) == (0, 1)
