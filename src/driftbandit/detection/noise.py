@@ -29,6 +29,8 @@ _CUT = 2.0
 _KEPT = 1.0 - 2.0 * _CUT * math.exp(-_CUT * _CUT / 2.0) / math.sqrt(2.0 * math.pi) / math.erf(_CUT / math.sqrt(2.0))
 """Variance of a standard Gaussian inside the cut, 0.774."""
 
+_LEAST_SQUARE = 1e-200  # of features: what is divided by it, and its square, must still be numbers
+
 _FIRST_LOOK = 10.0  # rewards before they may be taken for Gaussian or for lumpy
 _LUMP = 0.1  # share of zeros from which they are not
 
@@ -84,8 +86,7 @@ class NoiseEstimate(Stateful):
     @property
     def mean_square(self) -> float:
         """Mean squared length of the features; 1 before any were seen."""
-        sizes = float(self._numbers[_SIZES])
-        return sizes / float(self._numbers[_ROUNDS]) if sizes else 1.0
+        return _mean_square(self._numbers)
 
     def observe(self, x: Floats, reward: float) -> None:
         """Note a reward and the features it came with."""
@@ -147,10 +148,18 @@ def _deviation(numbers: Floats) -> float:
 
 
 @jit
+def _mean_square(numbers: Floats) -> float:
+    if numbers[_SIZES] == 0.0:
+        return 1.0
+    mean: float = max(numbers[_SIZES] / numbers[_ROUNDS], _LEAST_SQUARE)
+    return mean
+
+
+@jit
 def _reach(numbers: Floats) -> float:
     if numbers[_LARGEST] == 0.0 or numbers[_SIZES] == 0.0:
         return 1.0
-    reach: float = numbers[_LARGEST] / math.sqrt(numbers[_SIZES] / numbers[_ROUNDS])
+    reach: float = numbers[_LARGEST] / math.sqrt(_mean_square(numbers))
     return reach
 
 
