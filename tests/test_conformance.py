@@ -1,6 +1,7 @@
 """Every policy keeps the contract, and check_policy notices when one does not."""
 
 import copy
+import random
 
 import numpy as np
 import pytest
@@ -94,6 +95,24 @@ class PrefersTheFirst(Broken):
         return 0
 
 
+class RemembersThePool(Broken):
+    """Prefers the first arm, and hides it behind a memory that every choice changes."""
+
+    shown = 0
+
+    def choose(self, features, arms=None):
+        super().choose(features, arms)
+        self.shown += len(features)
+        return 0
+
+    def state(self):
+        return {**super().state(), "shown": np.array(self.shown)}
+
+    def restore(self, state):
+        self.shown = int(state["shown"])
+        return super().restore({name: array for name, array in state.items() if name != "shown"})
+
+
 class SwallowsNaN(Broken):
     def learn(self, features, reward, arm=None):
         return () if np.isnan(reward) else super().learn(features, reward, arm)
@@ -140,6 +159,7 @@ class NeedsChooseFirst(Broken):
         (Moody, "same choices"),
         (WritesToThePool, "must not write"),
         (PrefersTheFirst, "order of the pool"),
+        (RemembersThePool, "order of the pool"),
         (SwallowsNaN, "reward of NaN must raise ValueError"),
         (RaisesTypeErrors, "must raise ValueError, raised TypeError"),
         (CountsFailures, "leave the policy as it was"),
@@ -184,6 +204,31 @@ class Wrapper:
 
 def test_a_wrapper_around_a_policy_conforms():
     check_policy(Wrapper())
+
+
+class DrawsAnArm(Wrapper):
+    """Rightly depends on the order: it draws an index from a generator of its own."""
+
+    def __init__(self, generator, draw):
+        super().__init__()
+        self.generator, self.draw = generator, draw
+
+    def choose(self, features, arms=None):
+        super().choose(features, arms)
+        return int(getattr(self.generator, self.draw)(len(features)))
+
+
+@pytest.mark.parametrize(
+    ("generator", "draw"),
+    [
+        (np.random.default_rng(0), "integers"),
+        (np.random.RandomState(0), "randint"),
+        (random.Random(0), "randrange"),
+    ],
+    ids=["Generator", "RandomState", "Random"],
+)
+def test_drawing_at_random_may_depend_on_the_order(generator, draw):
+    check_policy(DrawsAnArm(generator, draw))
 
 
 def test_a_policy_without_state_is_checked_too():
