@@ -241,7 +241,7 @@ def test_decisions_of_another_version_are_named(rows: Rows) -> None:
         (b"null", "row 1 is no event"),
         (b"[1, 2]", "row 1 is no event"),
         (b"{}", "there is no 'kind'"),
-        (b'{"kind": "surprise"}', "there is no 'surprise'"),
+        (b'{"kind": "surprise"}', "kind: expected one of config, arms, decision, reward, late, tick, got 'surprise'"),
         (b"[" * 100_000, "row 1 is no event"),
         (b'{"kind": "tick", "time": 1}', "row 1 does not say which event of which loop it is"),
     ],

@@ -21,9 +21,6 @@ from driftbandit.serving.server import milliseconds, open_store
 from .conftest import Server
 from .postgres import server as postgresql_server
 
-# Clicks under a told noise: what is tested here is not the detection.
-pytestmark = pytest.mark.filterwarnings("ignore::driftbandit.policies.clicks.ClickWarning")
-
 KILLS = int(os.environ.get("DRIFTBANDIT_KILLS", "20"))
 ARMS = [{"id": f"a{i}", "features": [i / 5, 1 - i / 5, 0.3]} for i in range(5)]
 

@@ -13,6 +13,7 @@ from scipy import stats
 from driftbandit.policies.driftucb import DriftUCB
 from driftbandit.serving.config import SERVED, LoopConfig, Plan
 from driftbandit.serving.engine import Engine
+from driftbandit.serving.events import decode
 from driftbandit.serving.export import ndjson, parquet, probabilities
 from driftbandit.serving.messages import Arm, CatalogueRequest, DecisionRequest, RewardRequest
 from driftbandit.serving.packing import pack
@@ -20,9 +21,6 @@ from driftbandit.serving.records import Refused
 from driftbandit.serving.replay import read_export, replay_log
 from driftbandit.serving.stores.base import StoreError
 from driftbandit.serving.stores.sqlite import SQLiteStore
-
-# Clicks under a told noise: what is tested here is not the detection.
-pytestmark = pytest.mark.filterwarnings("ignore::driftbandit.policies.clicks.ClickWarning")
 
 START = 1_700_000_000_000
 
@@ -150,7 +148,7 @@ def test_a_replay_notices_a_log_that_was_tampered_with(world: World, tmp_path: P
     with pytest.raises(ValueError, match="does not start at its beginning"):
         replay_log(read_export(other))
     other.write_bytes(b'{"kind": 3}')
-    with pytest.raises(ValueError, match="not a log exported"):
+    with pytest.raises(ValueError, match="row 1 is no event of a log"):
         replay_log(read_export(other))
 
 
@@ -466,6 +464,23 @@ def test_changes_are_stored_once_with_the_weights_before(
     # The model in charge had learned the taste that then flipped.
     assert np.corrcoef(first["weights_before"], taste)[0, 1] > 0.99
     world.check()
+
+
+@pytest.mark.parametrize("policy", ["driftucb", "dlinucb"])
+def test_a_change_of_clicks_is_detected_without_being_told_a_noise(world: World, policy: str) -> None:
+    world.loop(dim=2, policy=policy, window=1.0)
+    arms = world.arms(np.eye(2))
+    rng = np.random.default_rng(0)
+    for number in range(1200):
+        world.now += 1_500
+        _, answer = world.decide(str(number), arms)
+        rate = 0.9 if (answer.index == 0) == (number < 600) else 0.1
+        world.reward(str(number), float(rng.random() < rate))
+    found = [row.seq for row in world.store.changes(world.engine.number("x"), 0, 0, 100)]
+    events = world.store.events(world.engine.number("x"), 0, 0, 10_000)
+    halfway = next(seq for seq, body in events if getattr(decode(body), "id", "") == "600")
+    assert found
+    assert min(found) > halfway
 
 
 class FailingVFS(apsw.VFS):

@@ -17,9 +17,6 @@ from .conftest import Server
 from .postgres import server as postgresql_server
 from .test_crash import ARMS, Load, check
 
-# Clicks under a told noise: what is tested here is not the detection.
-pytestmark = pytest.mark.filterwarnings("ignore::driftbandit.policies.clicks.ClickWarning")
-
 
 @pytest.fixture(scope="module")
 def postgresql() -> Iterator[str]:

@@ -17,9 +17,6 @@ from driftbandit.serving.records import Refused
 
 from .test_engine import START, World
 
-# Clicks under a told noise: what is tested here is not the detection.
-pytestmark = pytest.mark.filterwarnings("ignore::driftbandit.policies.clicks.ClickWarning")
-
 IDS = st.sampled_from([f"d{i}" for i in range(12)])
 VALUES = st.sampled_from([0.0, 0.5, 1.0])
 SCOPES = st.sampled_from(["ann", "bob", "eve"])

@@ -24,6 +24,8 @@ Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
 _LARGEST_SETTING = 10_000_000
 _LARGEST_DIM = 2_000
+# Standard deviation of the noisiest reward between 0 and 1, for policies that must be told one and were not.
+_WIDEST_NOISE = 0.5
 _PRESETS = {"dlinucb": "table1", "dlinucb-paper": "paper", "dlinucb-released": "released"}
 _NOT_SERVED = frozenset({"oracle", "oracle-paper"})  # nobody can tell a service the true shifts
 
@@ -126,7 +128,7 @@ def builder(config: LoopConfig, plan: Plan) -> Callable[[], SavedPolicy]:
         if isinstance(value, int) and abs(value) > _LARGEST_SETTING:
             raise ValueError(f"settings: {key[:100]}: expected at most {_LARGEST_SETTING:,}, got {value}")
     settings = dict(plan.settings)
-    noise = settings.pop("noise", 0.5) if plan.policy in _PRESETS else 0.5
+    noise = settings.pop("noise", "auto") if plan.policy in _PRESETS else _WIDEST_NOISE
     brief = Brief(
         dim=config.dim or 1,
         noise=noise,  # type: ignore[arg-type]

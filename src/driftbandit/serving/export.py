@@ -52,7 +52,9 @@ def as_row(seq: int, name: str, shard: int, event: AnyEvent) -> dict[str, Any]:
 def from_row(row: dict[str, Any]) -> AnyEvent:
     """The event of an exported row; raises ValueError, TypeError or KeyError if it is none."""
     kinds: dict[str, type] = {name: kind for kind, name in log.KINDS.items()}
-    kind = kinds[row["kind"]]
+    kind = kinds.get(row["kind"])
+    if kind is None:
+        raise ValueError(f"kind: expected one of {', '.join(kinds)}, got {row['kind']!r}")
     values = {field: row[field] for field in kind.__struct_fields__}  # type: ignore[attr-defined]
     if kind is Configured:
         config = msgspec.convert(row["config"], LoopConfig)
