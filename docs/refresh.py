@@ -74,6 +74,10 @@ def main() -> None:
     shutil.copy(RUNS / "compare" / "compare.png", DOCS / "images" / "compare.png")
     replace(ROOT / "README.md", "table1", section(paper / "table1.md", "Paper and ours"))
     write_arena()
+    sizes = subprocess.run(
+        [sys.executable, "-m", "driftbandit.serving.sizes"], check=True, capture_output=True, text=True
+    )
+    replace(DOCS / "service.md", "scopes", sizes.stdout.strip())
     speed, loading = tables_of(RUNS / "bench" / "bench.md").split("\n## ")
     replace(DOCS / "performance.md", "bench", speed.strip())
     replace(DOCS / "performance.md", "loading", f"## {loading}")

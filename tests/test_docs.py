@@ -25,10 +25,21 @@ def test_python_blocks_run(page, tmp_path):
     code = "\n".join(BLOCK.findall(page.read_text(encoding="utf-8")))
     script = tmp_path / "page.py"
     script.write_text(code, encoding="utf-8")
+    if page.name == "service.md":
+        export_logs(tmp_path)
     result = subprocess.run(
         [sys.executable, "-W", "error", str(script)], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
+
+
+def export_logs(folder):
+    """The logs that the page on the service reads."""
+    pytest.importorskip("apsw", reason="needs driftbandit[serve]")
+    from serving.test_commands import log_of
+
+    for kind, body in log_of(folder).items():
+        (folder / f"news.{kind}").write_bytes(body)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -165,8 +165,8 @@ def log_of(folder: Path, rounds: int = 40, **config: Any) -> dict[str, bytes]:
     world = World(folder / "log.db")
     world.loop(**({"policy": "linucb", "dim": 3, "window": 5.0, "scoped": True} | config))
     run(world, rounds, world.arms(np.random.default_rng(3).standard_normal((8, 3)) / 2))
-    number = world.engine.number("x")
-    whole = {kind: b"".join(make(world.store.reader, "x", number, 0, 0)) for kind, make in export.FORMATS.items()}
+    wanted = export.Wanted("x", world.engine.number("x"))
+    whole = {kind: b"".join(make(world.store.reader, wanted)) for kind, make in export.FORMATS.items()}
     world.store.close()
     return whole
 

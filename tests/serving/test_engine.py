@@ -14,7 +14,7 @@ from driftbandit.policies.driftucb import DriftUCB
 from driftbandit.serving.config import SERVED, LoopConfig, Plan
 from driftbandit.serving.engine import Engine
 from driftbandit.serving.events import decode
-from driftbandit.serving.export import ndjson, parquet, probabilities
+from driftbandit.serving.export import Wanted, ndjson, parquet, probabilities
 from driftbandit.serving.messages import Arm, CatalogueRequest, DecisionRequest, RewardRequest
 from driftbandit.serving.packing import pack
 from driftbandit.serving.records import Refused
@@ -129,8 +129,8 @@ def test_recovery_is_byte_equal_to_a_replay_of_the_whole_log(tmp_path: Path, con
     assert world.counts().learned > 50
     for kind, write in (("ndjson", ndjson), ("parquet", parquet)):
         exported = tmp_path / f"log.{kind}"
-        number = world.engine.number("x")
-        exported.write_bytes(b"".join(write(world.store.reader, "x", number, 0, 0)))
+        wanted = Wanted("x", world.engine.number("x"))
+        exported.write_bytes(b"".join(write(world.store.reader, wanted)))
         replayed = replay_log(read_export(exported))
         assert (replayed.decisions, replayed.identical, replayed.differing) == (180, 180, [])
         assert replayed.digest == world.check()
@@ -139,7 +139,7 @@ def test_recovery_is_byte_equal_to_a_replay_of_the_whole_log(tmp_path: Path, con
 def test_a_replay_notices_a_log_that_was_tampered_with(world: World, tmp_path: Path) -> None:
     world.loop(dim=4, policy="linucb", window=1.0)
     run(world, 30, world.arms(np.random.default_rng(1).standard_normal((10, 4))))
-    text = b"".join(ndjson(world.store.reader, "x", world.engine.number("x"), 0, 0))
+    text = b"".join(ndjson(world.store.reader, Wanted("x", world.engine.number("x"))))
     other = tmp_path / "other.ndjson"
     other.write_bytes(text.replace(b'"value":1.0', b'"value":0.0'))
     found = replay_log(read_export(other))

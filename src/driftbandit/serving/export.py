@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 import io
 import math
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -21,17 +25,29 @@ _READ = 2_000
 _ROW_GROUP = 50_000
 
 
-def read_log(open_reader: Callable[[], Store], number: int, shard: int, after: int) -> Iterator[tuple[int, AnyEvent]]:
-    """Events of a loop's shard after a number."""
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which events to export: those after a number, of one shard of a loop or of all."""
+
+    loop: str
+    number: int
+    shard: int | None = None
+    after: int = 0
+
+
+def read_log(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[tuple[int, int, AnyEvent]]:
+    """(shard, seq, event) of what is wanted, shard after shard."""
     store = open_reader()
     try:
-        while True:
-            rows = store.events(number, shard, after, _READ)
-            for seq, body in rows:
-                yield seq, log.decode(body)
-            if len(rows) < _READ:
-                return
-            after = rows[-1][0]
+        for shard in range(store.shards) if wanted.shard is None else [wanted.shard]:
+            after = wanted.after
+            while True:
+                rows = store.events(wanted.number, shard, after, _READ)
+                for seq, body in rows:
+                    yield shard, seq, log.decode(body)
+                if len(rows) < _READ:
+                    break
+                after = rows[-1][0]
     finally:
         store.close()
 
@@ -67,12 +83,12 @@ def from_row(row: dict[str, Any]) -> AnyEvent:
     return event
 
 
-def ndjson(open_reader: Callable[[], Store], name: str, number: int, shard: int, after: int) -> Iterator[bytes]:
+def ndjson(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]:
     """One event a line."""
     encode = msgspec.json.Encoder().encode
     lines: list[bytes] = []
-    for seq, event in read_log(open_reader, number, shard, after):
-        lines.append(encode(as_row(seq, name, shard, event)))
+    for shard, seq, event in read_log(open_reader, wanted):
+        lines.append(encode(as_row(seq, wanted.loop, shard, event)))
         if len(lines) == 500:
             yield b"\n".join(lines) + b"\n"
             lines = []
@@ -80,7 +96,7 @@ def ndjson(open_reader: Callable[[], Store], name: str, number: int, shard: int,
         yield b"\n".join(lines) + b"\n"
 
 
-def parquet(open_reader: Callable[[], Store], name: str, number: int, shard: int, after: int) -> Iterator[bytes]:
+def parquet(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]:
     """One event a row; the columns that an event does not have are null."""
     import pyarrow as pa  # noqa: PLC0415 - slow to import
     import pyarrow.parquet as pq  # noqa: PLC0415
@@ -104,8 +120,8 @@ def parquet(open_reader: Callable[[], Store], name: str, number: int, shard: int
             rows.clear()
             return sink.drain()
 
-        for seq, event in read_log(open_reader, number, shard, after):
-            row = as_row(seq, name, shard, event)
+        for shard, seq, event in read_log(open_reader, wanted):
+            row = as_row(seq, wanted.loop, shard, event)
             if "config" in row:
                 row["config"] = msgspec.json.encode(row["config"]).decode()
             rows.append(row)
@@ -143,21 +159,20 @@ class _Sink(io.RawIOBase):
         return b"".join(pieces)
 
 
-def dsjson(open_reader: Callable[[], Store], name: str, number: int, shard: int, after: int) -> Iterator[bytes]:
+def dsjson(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]:
     """One decision a line, with its reward once that is final; still open ones have no label."""
     encode = msgspec.json.Encoder().encode
-    join = Join()
+    whole = replace(wanted, after=0)  # rewards and catalogues may have come before
     lines: list[bytes] = []
-    for seq, event in read_log(open_reader, number, shard, 0):
-        for at, decision, reward in join.add(seq, event):
-            if at > after:
-                lines.append(encode(_dsjson(join, decision, reward)))
-        if len(lines) >= 500:
-            yield b"\n".join(lines) + b"\n"
-            lines = []
-    for at, decision, reward in join.rest():
-        if at > after:
-            lines.append(encode(_dsjson(join, decision, reward)))
+    for _, events in groupby(read_log(open_reader, whole), itemgetter(0)):
+        join = Join()
+        for _, seq, event in events:
+            closed = join.add(seq, event)
+            lines += [encode(_dsjson(join, decision, reward)) for at, decision, reward in closed if at > wanted.after]
+            if len(lines) >= 500:
+                yield b"\n".join(lines) + b"\n"
+                lines = []
+        lines += [encode(_dsjson(join, decision, reward)) for at, decision, reward in join.rest() if at > wanted.after]
     if lines:
         yield b"\n".join(lines) + b"\n"
 
@@ -171,6 +186,7 @@ class Join:
         self.catalogue: dict[str, list[float]] = {}
         self.ids: list[str] = []
         self._open: dict[str, tuple[int, Decided, dict[str, list[float]], list[str]]] = {}
+        self._due: list[tuple[int, int, str]] = []
         self._rewards: dict[str, float] = {}
 
     def add(self, seq: int, event: AnyEvent) -> Iterable[tuple[int, Pooled, float | None]]:
@@ -186,10 +202,13 @@ class Join:
                 self.catalogue = dict(zip(event.ids, rows, strict=True))
         elif isinstance(event, Decided):
             self._open[event.id] = seq, event, self.catalogue, self.ids
+            heapq.heappush(self._due, (event.expires, seq, event.id))
         elif isinstance(event, Rewarded):
             self._rewards[event.id] = event.value
         elif isinstance(event, Ticked):
-            due = [key for key, (_, decided, _, _) in self._open.items() if decided.expires <= event.time]
+            due = []
+            while self._due and self._due[0][0] <= event.time:
+                due.append(heapq.heappop(self._due)[2])
             return [self._close(key, self.config.default_reward) for key in due]
         elif isinstance(event, Late):
             pass
@@ -205,7 +224,7 @@ class Join:
         features: list[list[float]] | None = None
         if event.features is not None:
             features = np.frombuffer(event.features).reshape(len(arms), -1).tolist()
-        elif catalogue:
+        elif self.configs[event.version].dim is not None:
             features = [catalogue[arm] for arm in arms]
         return seq, Pooled(event, arms, features), self._rewards.pop(key, default)
 
@@ -233,7 +252,7 @@ def _dsjson(join: Join, decision: Pooled, reward: float | None) -> dict[str, Any
     ]
     line: dict[str, Any] = {}
     if reward is not None:
-        line["_label_cost"] = -reward
+        line["_label_cost"] = 0.0 - reward  # 0 and not -0
     line |= {
         "_label_probability": event.propensity,
         "_label_Action": event.index + 1,
@@ -249,7 +268,7 @@ def _dsjson(join: Join, decision: Pooled, reward: float | None) -> dict[str, Any
     return line
 
 
-FORMATS: dict[str, Callable[[Callable[[], Store], str, int, int, int], Iterator[bytes]]] = {
+FORMATS: dict[str, Callable[[Callable[[], Store], Wanted], Iterator[bytes]]] = {
     "ndjson": ndjson,
     "parquet": parquet,
     "dsjson": dsjson,

@@ -209,11 +209,13 @@ class Service:
         kind = query.get("format", "ndjson")
         if kind not in export.FORMATS:
             raise HTTPError(422, f"format: expected one of {', '.join(export.FORMATS)}, got {kind[:100]!r}")
-        after = views.whole_number("after", query.get("after", "0"), 0, 1 << 62)
-        shard = views.whole_number("shard", query.get("shard", "0"), 0, 1 << 20)
         name = request.loop
-        number = await self.call(lambda engine: engine.number(name))
-        pieces = export.FORMATS[kind](self._open_reader, name, number, shard, after)
+        number, shards = await self.call(lambda engine: (engine.number(name), engine.store.shards))
+        after = views.whole_number("after", query.get("after", "0"), 0, 1 << 62)
+        shard = views.whole_number("shard", query["shard"], 0, shards - 1) if "shard" in query else None
+        if after and shard is None and shards > 1:
+            raise HTTPError(422, f"after: each of the {shards} shards has numbers of its own; say which with shard=")
+        pieces = export.FORMATS[kind](self._open_reader, export.Wanted(name, number, shard, after))
         disposition = f'attachment; filename="log.{kind}"'.encode()
         return Stream(_in_threads(pieces), export.MEDIA_TYPES[kind], ((b"content-disposition", disposition),))
 
