@@ -98,19 +98,13 @@ class PrefersTheFirst(Broken):
 class RemembersThePool(Broken):
     """Prefers the first arm, and hides it behind a memory that every choice changes."""
 
+    _parts = (*Broken._parts, "shown")
     shown = 0
 
     def choose(self, features, arms=None):
         super().choose(features, arms)
         self.shown += len(features)
         return 0
-
-    def state(self):
-        return {**super().state(), "shown": np.array(self.shown)}
-
-    def restore(self, state):
-        self.shown = int(state["shown"])
-        return super().restore({name: array for name, array in state.items() if name != "shown"})
 
 
 class SwallowsNaN(Broken):

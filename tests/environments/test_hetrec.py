@@ -11,7 +11,7 @@ pytest.importorskip("sklearn", reason="needs the extra `data`")
 
 from driftbandit.environments.delicious import Delicious
 from driftbandit.environments.delicious import load as load_delicious
-from driftbandit.environments.hetrec import group_of, hybrid_user, social_groups, tag_features
+from driftbandit.environments.hetrec import Interactions, group_of, hybrid_user, social_groups, tag_features
 from driftbandit.environments.lastfm import LastFM
 from driftbandit.environments.lastfm import load as load_lastfm
 from driftbandit.environments.tables import data_folder, read_names, read_numbers
@@ -89,6 +89,29 @@ def test_a_round_has_one_tagged_item_and_others_that_its_user_never_tagged(lastf
     where = rounds.rewards.argmax(axis=1)
     assert len(set(where.tolist())) == 8, "the tagged item must not betray itself by its place"
     assert rounds.regret_of(where).sum() == 0.0
+
+
+def tagged_by_one(items, others, repeats):
+    """A user with an event for all but the last `others` items, each tagged several times."""
+    rows = np.tile(np.arange(items - others), repeats)
+    nobody = np.zeros(len(rows), dtype=np.int64)
+    events = {"users": nobody, "items": rows, "times": np.arange(len(rows))}
+    return Interactions(np.eye(items), **events, tagged_users=nobody, tagged_items=rows, groups=np.array([-1]))
+
+
+def test_items_that_a_user_tagged_again_and_again_count_once():
+    data = tagged_by_one(items=40, others=30, repeats=9)  # 90 assignments, of 10 items
+    pools = hybrid_user(data, by="user", pool=12).pools
+    assert ((pools < 10).sum(axis=1) == 1).all()
+
+
+def test_a_user_who_tagged_almost_everything_has_a_full_pool():
+    """Seven of seven that are left, out of 300: drawing at random would never find them."""
+    data = tagged_by_one(items=300, others=7, repeats=1)
+    pools = hybrid_user(data, by="user", least_events=1, pool=8).pools
+    np.testing.assert_array_equal(np.sort(pools, axis=1)[:, 1:], np.tile(np.arange(293, 300), (293, 1)))
+    with pytest.raises(ValueError, match="pool: a user tagged 293 of 300 items, too many to find 8 others"):
+        hybrid_user(data, by="user", least_events=1, pool=9)
 
 
 def test_events_of_a_user_are_in_the_order_of_time(lastfm):

@@ -21,6 +21,9 @@ from driftbandit.environments.rounds import Rounds
 
 Reduction = Literal["pca", "svd"]
 
+_MOST_REDRAWS = 10_000
+"""How often rows are drawn anew until they fit, before what fits is listed; LastFM takes about a hundred times."""
+
 TOLD_NOISE = 0.25
 """Noise that policies are told on these streams; docs/paper/figure4.md says how it was chosen."""
 
@@ -297,12 +300,12 @@ def _never_tagged(data: Interactions, users: Ints, count: int, rng: np.random.Ge
     items = len(data.features)
     # A pair of user and item is one number, so that looking up many pairs is one search in a sorted array.
     tagged = np.unique(data.tagged_users * items + data.tagged_items)
-    heaviest = np.bincount(data.tagged_users).max()
+    heaviest = np.bincount(tagged // items).max()
     if items - heaviest < count:
         raise ValueError(f"pool: a user tagged {heaviest} of {items} items, too many to find {count} others")
     drawn = rng.integers(items, size=(len(users), count))
     wrong = np.arange(len(users))
-    while len(wrong):
+    for _ in range(_MOST_REDRAWS):
         part = drawn[wrong]
         keys = users[wrong, np.newaxis] * items + part
         found = tagged[np.minimum(np.searchsorted(tagged, keys), len(tagged) - 1)] == keys
@@ -310,4 +313,9 @@ def _never_tagged(data: Interactions, users: Ints, count: int, rng: np.random.Ge
         repeated = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
         wrong = wrong[found.any(axis=1) | repeated]
         drawn[wrong] = rng.integers(items, size=(len(wrong), count))
+        if not len(wrong):
+            break
+    for event in wrong:  # of users who tagged almost everything
+        others = np.setdiff1d(np.arange(items), tagged[tagged // items == users[event]] % items)
+        drawn[event] = rng.choice(others, count, replace=False)
     return drawn
