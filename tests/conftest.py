@@ -43,6 +43,7 @@ def tiny_data(tmp_path, no_data):
     friends = [(a, b) for a in range(2, 26, 2) for b in range(2, 26, 2) if a != b]
     _table(lastfm / "user_friends.dat", ("userID", "friendID"), friends)
     _table(lastfm / "user_clusters_200.tsv", ("userID", "cluster"), [(user, user % 3) for user in range(2, 26, 2)])
+    _table(lastfm / "tags.dat", ("tagID", "tagValue"), [(5 * tag + 1, f"metal {tag}") for tag in range(40)])
     timed = [(*row, 1000 * k) for k, row in enumerate(rows)]
     header = ("userID", "bookmarkID", "tagID", "timestamp")
     _table(delicious / "user_taggedbookmarks-timestamps.dat", header, timed)

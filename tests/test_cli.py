@@ -253,6 +253,15 @@ def test_paper_figure3_makes_up_a_log(tmp_path):
     assert "error: groups: expected at most" in few.stderr
 
 
+def test_paper_figure5_on_made_up_files(tiny_data):
+    pytest.importorskip("sklearn", reason="needs the extra `data`")
+    pytest.importorskip("wordcloud", reason="needs the extra `data`")
+    result = succeed("paper", "figure5", "--data", tiny_data, *PAPER_ARGS)
+    assert {path.name for path in written(result)} == {f"figure5.{end}" for end in ("png", "md", "json", "html")}
+    assert "metal" in result.stdout
+    assert result.stderr == "", "the told noise is not the user's, who need not be warned of it"
+
+
 @pytest.mark.parametrize("artefact", ["figure4", "figure5"])
 def test_paper_without_its_data_is_one_line(artefact, tmp_path):
     result = run("paper", artefact, "--data", tmp_path, *PAPER_ARGS)

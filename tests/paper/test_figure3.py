@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("sklearn", reason="needs the extra `data`")
 
-from driftbandit import Change, PerScope
+from driftbandit import Change, ClickWarning, DLinUCB, PerScope
 from driftbandit.environments.log import Log
 from driftbandit.environments.yahoo_synthetic import write_synthetic
 from driftbandit.evaluation.detection import Detection
@@ -28,6 +28,17 @@ def no_real_log(monkeypatch, tmp_path):
 
 def files_of(folder):
     return {path: path.stat().st_mtime_ns for path in Path(folder).rglob("*") if path.is_file()}
+
+
+@pytest.mark.filterwarnings("ignore:a member was retired:RuntimeWarning")
+def test_a_told_noise_is_used_without_a_warning_and_others_still_warn():
+    def learn_clicks(policy):
+        for t in range(100):
+            policy.learn(np.ones(policy.dim), float(t % 10 == 0))
+
+    learn_clicks(figure3.dlinucb(0, noise=0.1))  # warnings are errors here
+    with pytest.warns(ClickWarning):
+        learn_clicks(DLinUCB(1, 0.5))
 
 
 def test_the_figure_on_made_up_logs_says_so_and_continues_where_it_was(tmp_path):

@@ -12,9 +12,6 @@ from driftbandit import compare, summarise
 from driftbandit.environments.lastfm import LastFM
 from driftbandit.paper import figure4
 
-# Clicks under a told noise: what is tested here is not the detection.
-pytestmark = pytest.mark.filterwarnings("ignore::driftbandit.policies.clicks.ClickWarning")
-
 ROOT = Path(__file__).parents[2]
 PLACES = (Path(os.environ.get("DRIFTBANDIT_DATA", "/nowhere")), ROOT.parent / "shared" / "data")
 REAL = next((place for place in PLACES if (place / "lastfm" / "user_taggedartists.dat").exists()), None)

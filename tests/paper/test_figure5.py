@@ -18,9 +18,6 @@ from driftbandit.paper import figure5
 from driftbandit.paper.figure5 import Tastes, Watched, profile_members
 from driftbandit.plots import Cloud, cloud_figure
 
-# Clicks under a told noise: what is tested here is not the detection.
-pytestmark = pytest.mark.filterwarnings("ignore::driftbandit.policies.clicks.ClickWarning")
-
 ROOT = Path(__file__).parents[2]
 PLACES = (Path(os.environ.get("DRIFTBANDIT_DATA", "/nowhere")), ROOT.parent / "shared" / "data")
 REAL = next((place for place in PLACES if (place / "lastfm" / "user_taggedartists.dat").exists()), None)
