@@ -163,6 +163,12 @@ def test_what_cannot_travel_is_named_before_anything_is_played(tmp_path):
     assert {("own", "mine")} <= {(result.scenario, result.policy) for result in results}
 
 
+@pytest.mark.parametrize("processes", [0, -1, 1.5])
+def test_numbers_of_processes_are_checked(tmp_path, processes):
+    with pytest.raises(ValueError, match="processes: expected a whole number of at least 1"):
+        play_all(SMALL, FIELD, [0], out=tmp_path, processes=processes)
+
+
 def test_everyone_takes_part():
     field = entrants()
     assert set(field) == {*REGISTRY, *BOUND, *TUNED, *PARTS}

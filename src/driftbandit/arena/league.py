@@ -18,7 +18,7 @@ from driftbandit.evaluation.compare import play
 from driftbandit.evaluation.detection import Detection, alarm_rounds
 from driftbandit.evaluation.fingerprints import code_fingerprint, run_key
 from driftbandit.evaluation.trace import Trace
-from driftbandit.evaluation.workers import check_travels, work_off
+from driftbandit.evaluation.workers import as_processes, check_travels, work_off
 from driftbandit.files import whole_file
 from driftbandit.policies.registry import Builder
 
@@ -88,7 +88,7 @@ def play_all(
         The variant that did best on the tuning seeds, by scenario and entrant, of those that have a grid.
     """
     folder = str(out)
-    processes = processes or os.cpu_count() or 1
+    processes = as_processes(processes)
     if processes > 1:
         for name, world in scenarios.items():
             check_travels(f"scenarios: {name!r}", world)

@@ -17,7 +17,7 @@ from driftbandit.environments.rounds import Environment, Rounds
 from driftbandit.evaluation.fingerprints import run_key
 from driftbandit.evaluation.simulate import simulate
 from driftbandit.evaluation.trace import Trace
-from driftbandit.evaluation.workers import check_travels, work_off
+from driftbandit.evaluation.workers import as_processes, check_travels, work_off
 from driftbandit.policies.clicks import ClickWarning
 from driftbandit.policies.registry import REGISTRY, Brief, Builder
 
@@ -99,8 +99,7 @@ def compare(
     seeds = [as_count("seeds", seed, least=0) for seed in seeds]
     if len(set(seeds)) < len(seeds):
         raise ValueError("seeds: expected every seed once")
-    if processes is not None:
-        as_count("processes", processes)
+    processes = as_processes(processes)
     folder = "" if out is None else str(out)
     order = list(itertools.product(settings, entrants, seeds))
     done: dict[tuple[str, str, int], Trace] = {}
@@ -110,7 +109,6 @@ def compare(
             found = _stored(folder, setting, name, seed)
             if found and found.key == run_key(settings[setting], seed, name, entrants[name]):
                 done[place] = found
-    processes = processes or os.cpu_count() or 1
     if processes > 1:
         for name, build in entrants.items():
             check_travels(f"policies: the builder of {name!r}", build)

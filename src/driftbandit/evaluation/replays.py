@@ -19,7 +19,7 @@ from driftbandit.environments.log import Log
 from driftbandit.evaluation.compare import file_name
 from driftbandit.evaluation.fingerprints import builder_fingerprint, code_fingerprint
 from driftbandit.evaluation.replay import Replay, replay
-from driftbandit.evaluation.workers import check_travels, work_off
+from driftbandit.evaluation.workers import as_processes, check_travels, work_off
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def replay_all(
         ]
         found = {} if fresh else {job.place: kept for job in jobs if (kept := _stored(job)) is not None}
         left = [job for job in jobs if job.place not in found]
-        processes = processes or os.cpu_count() or 1
+        processes = as_processes(processes)
         for job in left if processes > 1 else ():
             check_travels(f"streams: the builder of {job.name!r}", job.entrant)
         for job in work_off(

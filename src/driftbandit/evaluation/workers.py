@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import multiprocessing
+import os
 import pickle
 import signal
 import sys
@@ -11,12 +12,19 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import TypeVar
 
+from driftbandit.core import as_count
+
 Job = TypeVar("Job")
 
 CANNOT_PICKLE = (pickle.PicklingError, AttributeError, TypeError)
 """What `pickle` raises for a lambda, a local function and the like."""
 
 _SIGNAL_ON_PARENTS_DEATH = 1  # Linux's PR_SET_PDEATHSIG
+
+
+def as_processes(processes: int | None) -> int:
+    """Number of processes, one a core by default, or ValueError."""
+    return os.cpu_count() or 1 if processes is None else as_count("processes", processes)
 
 
 def check_travels(what: str, thing: object) -> None:

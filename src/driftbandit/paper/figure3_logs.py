@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from driftbandit.environments.yahoo_converted import open_yahoo
 from driftbandit.environments.yahoo_plan import Plan
 from driftbandit.environments.yahoo_synthetic import write_synthetic
 from driftbandit.evaluation.fingerprints import code_fingerprint
-from driftbandit.evaluation.workers import work_off
+from driftbandit.evaluation.workers import as_processes, work_off
 from driftbandit.files import whole_file
 
 DAYS = 4
@@ -117,7 +116,7 @@ def prepare(logs: Sequence[Prepared], *, processes: int | None, progress: bool, 
     for _ in work_off(
         left,
         _make,
-        processes=processes or os.cpu_count() or 1,
+        processes=as_processes(processes),
         progress=progress,
         total=len(logs),
         finished=len(logs) - len(left),
