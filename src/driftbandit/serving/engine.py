@@ -230,7 +230,7 @@ class Engine:
             open_ones, closed = part.open, part.closed
             unknown = [given for given in unknown if given not in open_ones and given not in closed]
         if unknown:
-            for found in self.store.closed(entry.row.number, unknown).values():
+            for found in self.store.closed(entry.row.number, unknown):
                 if found.shard in entry.parts:
                     part = entry.parts[found.shard]
                     part.known[found.id] = found
@@ -259,9 +259,9 @@ class Engine:
             loop = entry.only or self._part(entry, scope)
             given = f"{loop.shard:x}-{os.urandom(12).hex()}"
         else:
-            for part in entry.parts.values():
-                if given in part.open or given in part.closed or given in part.known:
-                    return False, self._again(part, request)
+            known = self._known_by(entry, given, scope)
+            if known is not None:
+                return False, self._again(known, request)
             check_name("decision_id", given)
             loop = entry.only or self._part(entry, scope)
         now = max(now, loop.time)
@@ -371,11 +371,35 @@ class Engine:
             raise Elsewhere(shard, self.store.holder(shard))
         return part
 
-    def _part_of(self, entry: _Entry, decision_id: str, scope: str | None) -> Loop:
-        """The shard that knows a decision."""
+    def _known_by(self, entry: _Entry, decision_id: str, scope: str | None) -> Loop | None:
+        """The shard that knows a decision.
+
+        Processes do not ask each other for ids, so that two scopes may have got the same one: a scope's own shard comes
+        first, and where that is held elsewhere it is not for this process to say.
+        """
+        own: int | None = None
+        if scope is not None and entry.only is None and entry.config.scoped:
+            own = shard_of(entry.row.name, scope, self.store.shards)
+        other: Loop | None = None
         for part in entry.parts.values():
             if decision_id in part.open or decision_id in part.closed or decision_id in part.known:
-                return part
+                if own is None or own == part.shard:
+                    return part
+                other = part
+        if other is None or own not in entry.parts:
+            return None
+        for row in self.store.closed(entry.row.number, [decision_id]):  # `look_up` was content with the other one
+            if row.shard == own:
+                entry.parts[own].known[decision_id] = row
+                self._touched.add(entry.parts[own])
+                return entry.parts[own]
+        return other
+
+    def _part_of(self, entry: _Entry, decision_id: str, scope: str | None) -> Loop:
+        """The shard to which a decision's reward belongs."""
+        known = self._known_by(entry, decision_id, scope)
+        if known is not None:
+            return known
         if len(self.held) < self.store.shards:
             if not entry.config.scoped or scope is not None:
                 self._part(entry, scope)

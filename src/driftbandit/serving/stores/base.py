@@ -198,7 +198,7 @@ class Store(Protocol):
         """Scopes that have a model in the latest snapshot."""
         ...
 
-    def closed(self, loop: int, ids: list[str]) -> dict[str, ClosedRow]:
+    def closed(self, loop: int, ids: list[str]) -> list[ClosedRow]:
         """Closed decisions among these ids."""
         ...
 

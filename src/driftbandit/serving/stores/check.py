@@ -92,9 +92,9 @@ def _check_snapshots(store: Store, number: int) -> None:
     assert store.snapshot(number, 0) == (2, b"core"), "the snapshot that was saved"
     assert store.model_scopes(number, 0, 0, 1) == ["ann", "bob"], "models by role and epoch"
     found = store.closed(number, ["d1", "d2 ü", "d3"])
-    assert found == {row.id: row for row in closed}, "closed decisions by id"
-    assert store.closed(number + 1, ["d1"]) == {}, "closed decisions belong to a loop"
-    assert store.closed(number, [f"n{i}" for i in range(2000)]) == {}, "many unknown ids"
+    assert sorted(found, key=lambda row: row.id) == closed, "closed decisions by id"
+    assert store.closed(number + 1, ["d1"]) == [], "closed decisions belong to a loop"
+    assert store.closed(number, [f"n{i}" for i in range(2000)]) == [], "many unknown ids"
     second = [(0, 1, "ann", b"A2"), (1, 2, "ann", b"S2")]
     store.commit(Batch(snapshots=[Snapshot(number, 0, 3, b"core2", second, [], (1, 2))]))
     assert store.model(number, 0, 0, 1, "ann") == b"A2", "a model must be replaced"

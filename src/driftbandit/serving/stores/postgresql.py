@@ -53,7 +53,7 @@ CREATE TABLE IF NOT EXISTS models (
     PRIMARY KEY (loop, shard, role, epoch, scope));
 CREATE TABLE IF NOT EXISTS closed (
     loop bigint, id text COLLATE "C", shard integer NOT NULL, seq bigint NOT NULL, reward double precision,
-    PRIMARY KEY (loop, id));
+    PRIMARY KEY (loop, id, shard));
 CREATE TABLE IF NOT EXISTS changes (
     loop bigint, shard integer, number bigint, seq bigint NOT NULL, time bigint NOT NULL, scope text NOT NULL,
     body bytea NOT NULL, PRIMARY KEY (loop, shard, number));
@@ -340,10 +340,10 @@ class PostgreSQLStore:
         )
         return [row[0] for row in rows]
 
-    def closed(self, loop: int, ids: list[str]) -> dict[str, ClosedRow]:
+    def closed(self, loop: int, ids: list[str]) -> list[ClosedRow]:
         """Closed decisions among these ids."""
         rows = self._all("SELECT loop, id, shard, seq, reward FROM closed WHERE loop = %s AND id = ANY(%s)", loop, ids)
-        return {row[1]: ClosedRow(*row) for row in rows}
+        return [ClosedRow(*row) for row in rows]
 
     def changes(self, loop: int, shard: int, after: int, limit: int) -> list[ChangeRow]:
         """Changes after a number, in order."""

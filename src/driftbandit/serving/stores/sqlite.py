@@ -255,16 +255,16 @@ class SQLiteStore:
         )
         return [row[0] for row in rows]
 
-    def closed(self, loop: int, ids: list[str]) -> dict[str, ClosedRow]:
+    def closed(self, loop: int, ids: list[str]) -> list[ClosedRow]:
         """Closed decisions among these ids."""
-        found = {}
+        found: list[ClosedRow] = []
         for start in range(0, len(ids), 500):
             part = ids[start : start + 500]
             marks = ", ".join("?" * len(part))
             rows = self._all(
                 f"SELECT loop, id, shard, seq, reward FROM closed WHERE loop = ? AND id IN ({marks})", loop, *part
             )
-            found.update({row[1]: ClosedRow(*row) for row in rows})
+            found += [ClosedRow(*row) for row in rows]
         return found
 
     def changes(self, loop: int, shard: int, after: int, limit: int) -> list[ChangeRow]:

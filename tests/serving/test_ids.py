@@ -1,0 +1,159 @@
+"""One decision id for two scopes, where processes share a PostgreSQL store."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import psycopg
+import pytest
+
+from driftbandit.serving.config import LoopConfig
+from driftbandit.serving.engine import Elsewhere, Engine, shard_of
+from driftbandit.serving.messages import Arm, CatalogueRequest, Decision, DecisionRequest, RewardRequest
+from driftbandit.serving.records import Refused
+from driftbandit.serving.stores.postgresql import PostgreSQLStore
+
+from .postgres import server as postgresql_server
+from .test_engine import START
+
+SHARDS = 4
+_names = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def postgresql() -> Iterator[str]:
+    try:
+        with postgresql_server() as address:
+            yield address
+    except RuntimeError as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture
+def address(postgresql: str) -> str:
+    name = f"ids{next(_names)}"
+    with psycopg.connect(postgresql, autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name}")
+    return postgresql.replace("/postgres?", f"/{name}?")
+
+
+class Process:
+    """An engine as a process of its own would have it."""
+
+    now = START
+
+    def __init__(self, address: str) -> None:
+        self.store = PostgreSQLStore(address, shards=SHARDS, lease=600.0)
+        self.engine = Engine(self.store, lambda: Process.now)
+        self.engine.commit()
+
+    def decide(self, scope: str, ident: str = "1") -> tuple[bool, Decision]:
+        self.engine.look_up("x", [ident])
+        try:
+            return self.engine.decide("x", DecisionRequest(ident, scope))
+        finally:
+            self.engine.commit()
+
+    def reward(self, scope: str | None, value: float, ident: str = "1") -> bool:
+        self.engine.look_up("x", [ident])
+        try:
+            return self.engine.reward("x", ident, RewardRequest(value, None, scope))
+        finally:
+            self.engine.commit()
+
+    def refresh(self) -> None:
+        self.engine.refresh()
+        self.engine.commit()
+
+    def scope(self, number: int = 0) -> str:
+        """A scope whose shard is held here; different numbers are on different shards."""
+        shard = sorted(self.engine.held)[number]
+        return next(f"user {i}" for i in itertools.count() if shard_of("x", f"user {i}", SHARDS) == shard)
+
+
+@pytest.fixture
+def processes(address: str) -> Iterator[tuple[Process, Process]]:
+    """Two processes with two shards each, and a scoped loop."""
+    first = Process(address)
+    first.engine.configure("x", LoopConfig(policy="linucb", dim=2, scoped=True, window=60.0), None)
+    arms = [Arm(f"a{i}", row) for i, row in enumerate(np.eye(2).tolist())]
+    first.engine.put_arms("x", CatalogueRequest(arms))  # type: ignore[arg-type]
+    first.engine.commit()
+    second = Process(address)
+    for process in (first, second, first):
+        process.refresh()
+    assert [len(process.engine.held) for process in (first, second)] == [2, 2]
+    yield first, second
+    for process in (first, second):
+        process.store.close()
+
+
+def test_within_a_process_an_id_belongs_to_one_scope(processes: tuple[Process, Process]) -> None:
+    first, _ = processes
+    assert first.decide(first.scope(0))[0]
+    with pytest.raises(Refused, match="was used with another body"):
+        first.decide(first.scope(1))
+
+
+@pytest.mark.parametrize("saved", [False, True], ids=["open", "closed and saved"])
+def test_processes_keep_two_decisions_of_one_id_apart(processes: tuple[Process, Process], saved: bool) -> None:
+    """Both are decided, rewarded and found again, each on its own: while they are open, closed, or in one process."""
+    first, second = processes
+    ann, bob = first.scope(), second.scope()
+    answers = [first.decide(ann), second.decide(bob)]
+    assert [created for created, _ in answers] == [True, True]
+    for process, other in ((first, bob), (second, ann)):  # neither speaks for the other
+        with pytest.raises(Elsewhere):
+            process.decide(other)
+        with pytest.raises(Elsewhere):
+            process.reward(other, 0.5)
+    assert first.reward(ann, 1.0)
+    if saved:
+        Process.now += 100_000
+        for process in (first, second):
+            process.engine.tick()
+            process.engine.commit()
+            process.engine.snapshot()
+    for process, scope, (_, answer) in zip(processes, (ann, bob), answers, strict=True):
+        assert process.decide(scope) == (False, answer)
+    second.engine.snapshot()
+    second.store.close()
+    first.refresh()  # which takes over what the other left
+    assert len(first.engine.held) == SHARDS
+    for scope, (_, answer) in zip((ann, bob), answers, strict=True):
+        assert first.decide(scope) == (False, answer)
+    assert first.reward(ann, 1.0) is False  # known already
+    with pytest.raises(Refused, match="has the reward 1 already"):
+        first.reward(ann, 0.0)
+    if saved:
+        with pytest.raises(Refused, match="has closed"):
+            first.reward(bob, 0.0)
+    else:
+        assert first.reward(bob, 0.0)
+        Process.now += 100_000
+        first.engine.tick()
+        first.engine.commit()
+    counts = [part.counts for part in first.engine.parts("x")]
+    assert sum(count.decisions for count in counts) == 2
+    assert sum(count.learned for count in counts) == 2
+    assert first.engine.digest("x") == first.engine.digest("x", whole_log=True)
+
+
+def test_one_open_and_one_saved_are_kept_apart_too(processes: tuple[Process, Process]) -> None:
+    first, second = processes
+    ann, bob = first.scope(), second.scope()
+    first.decide(ann)
+    first.reward(ann, 1.0)
+    Process.now += 100_000
+    first.engine.tick()
+    first.engine.commit()
+    first.engine.snapshot()  # ann's is in the store only
+    second.decide(bob)
+    second.store.close()
+    first.refresh()
+    assert first.reward(ann, 1.0) is False
+    assert first.reward(bob, 0.0)
+    assert not first.decide(ann)[0]
+    assert not first.decide(bob)[0]
