@@ -205,6 +205,7 @@ class DLinUCB(MemberPolicy):
         self.warned = Once()
         """What this policy has warned of, together with all its copies."""
         self._clicks = None if self.noise == "auto" else ClickWatch(epsilon, self.delta)
+        self._plain = False  # nothing to look after but the members
         self._add_member()
 
     def _build_model(self, dim: int, model: str | Callable[..., RewardModel], radius: Rule) -> RewardModel:
@@ -255,19 +256,20 @@ class DLinUCB(MemberPolicy):
         x = as_example(features, self.dim)
         if type(reward) is not float or not self._low <= reward <= self._high:
             reward = as_reward(reward, self._low, self._high)
-        if isinstance(self._unknown, UnknownNoise):
+        if not self._plain and isinstance(self._unknown, UnknownNoise):
             return self._learn_unknown(self._unknown, x, reward)
         leader = self._model.judge(self._bank, self._ledger, self._rules, self._count, x, reward)
-        if leader == windows.NOT_FINITE:
-            raise not_finite(x)
-        self.rounds += 1
-        changes: tuple[Change, ...] = ()
         if leader >= 0:
+            changes: tuple[Change, ...] = ()
+            self.rounds += 1
             self._leader = leader
+        elif leader == windows.NOT_FINITE:
+            raise not_finite(x)
         else:
+            self.rounds += 1
             changes = self._review()
-        if self._clicks is not None:
-            self._look_for_clicks(self._clicks, reward)  # last: neither bad features nor the warning may half learn
+        if not self._plain:
+            self._look_for_clicks(reward)  # last: neither bad features nor the warning itself may half learn
         return changes
 
     def _learn_unknown(self, unknown: UnknownNoise, x: Floats, reward: float) -> tuple[Change, ...]:
@@ -361,13 +363,15 @@ class DLinUCB(MemberPolicy):
         self._ledger[m, : windows.AGE] = self._spawned, self.rounds
         self._spawned += 1
 
-    def _look_for_clicks(self, watch: ClickWatch, reward: float) -> None:
+    def _look_for_clicks(self, reward: float) -> None:
         """Warn, once, where the noise that was given is no use on rewards of 0 and one other value."""
-        problem = None
-        if not watch.still_clicks(reward) or (problem := watch.verdict()) is not None:
-            self._clicks = None
-        if problem is not None and self.warned.first("clicks"):
-            warnings.warn(problem, ClickWarning, stacklevel=3)
+        watch = self._clicks
+        if watch is None or not watch.still_clicks(reward):
+            self._plain = True
+        elif (problem := watch.verdict()) is not None:
+            self._plain = True
+            if self.warned.first("clicks"):
+                warnings.warn(problem, ClickWarning, stacklevel=3)
 
     def _describe(self, entry: np.ndarray[Any, np.dtype[np.int64]]) -> Member:
         rate, width = windows.miss_rate(entry, self._rules)
