@@ -23,6 +23,7 @@ from driftbandit.core import as_count
 from driftbandit.environments.hetrec import HybridUser
 from driftbandit.environments.rounds import Environment
 from driftbandit.environments.tables import data_folder
+from driftbandit.evaluation.results import number_of
 from driftbandit.files import whole_file
 from driftbandit.report import Artefact
 
@@ -97,7 +98,8 @@ def run(
     ]
     most = max(len(list(seeds)[: scenario.most_seeds]) for scenario in chosen.values())
     text = [
-        f"{len(field)} policies in {len(chosen)} scenarios, up to {most} seeds each, all on identical rounds.",
+        f"{len(field)} policies in {number_of('scenario', len(chosen))}, up to {number_of('seed', most)} each, all on "
+        "identical rounds.",
         *(f"Not played: {name}, {why}." for name, why in skipped.items()),
     ]
     return Artefact(

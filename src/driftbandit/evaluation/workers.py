@@ -33,7 +33,8 @@ def check_travels(what: str, thing: object) -> None:
         pickle.dumps(thing)
     except CANNOT_PICKLE as error:
         raise ValueError(
-            f"{what} cannot be sent to other processes ({error}); define it at the top of a module, or pass processes=1"
+            f"{what} cannot be sent to other processes ({error}); define it with def or class at the top of a module, "
+            "or pass processes=1"
         ) from error
 
 
