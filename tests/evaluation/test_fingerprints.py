@@ -15,13 +15,25 @@ from driftbandit.environments.lastfm import LastFM
 from driftbandit.evaluation import fingerprints
 from driftbandit.evaluation.fingerprints import builder_fingerprint, run_key, source_fingerprint
 
-PRINT_KEY = """
+PRINT_KEYS = """
 from functools import partial
 from driftbandit import World
 from driftbandit.evaluation.fingerprints import run_key
 from mine import parts
-print(run_key({world}, 0, "mine", {build}))
+
+def typed(brief): pass
+
+for world, build in (
+    (World(), parts.build),
+    (World(), partial(parts.build, explore=parts.Builder)),
+    (World(), parts.Builder),
+    (World(), parts.Builder()),
+    (parts.Own(), None),
+    (World(), typed),
+):
+    print(run_key(world, 0, "mine", build))
 """
+KINDS = ["function", "partial", "class", "object", "environment", "typed"]
 
 FILES = {
     "mine/__init__.py": "SCALE = 1.0\n",
@@ -67,38 +79,26 @@ def own_package(tmp_path):
     return tmp_path
 
 
-def key_of(folder, world, build):
-    command = [sys.executable, "-B", "-c", PRINT_KEY.format(world=world, build=build)]
-    return subprocess.run(command, cwd=folder, capture_output=True, check=True, text=True).stdout.strip()
+def keys_of(folder):
+    """Keys of runs with code of one's own, computed in a process of its own."""
+    command = [sys.executable, "-B", "-c", PRINT_KEYS]
+    text = subprocess.run(command, cwd=folder, capture_output=True, check=True, text=True).stdout
+    return dict(zip(KINDS, text.split(), strict=True))
 
 
-RUNS = {
-    "function": ("World()", "parts.build"),
-    "partial": ("World()", "partial(parts.build, explore=parts.Builder)"),
-    "class": ("World()", "parts.Builder"),
-    "object": ("World()", "parts.Builder()"),
-    "environment": ("parts.Own()", "None"),
-}
-
-
-@pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
-def test_code_of_your_own_counts_by_its_source(own_package, run):
-    keys = [key_of(own_package, *run)]
-    assert len(keys[0]) == 64
+def test_code_of_your_own_counts_by_its_source(own_package):
+    before = keys_of(own_package)
+    assert len(set(before.values())) == len(KINDS)
     (own_package / "mine" / "unused.py").write_text("# never imported\n")
-    assert key_of(own_package, *run) == keys[0], "found again in another process"
+    after = keys_of(own_package)
+    assert after.pop("typed") != before.pop("typed"), "what was typed into a console is never the same"
+    assert after == before, "the rest is found again in another process"
     for name in ("parts", "constants", "late", "bases", "__init__"):
         with (own_package / "mine" / f"{name}.py").open("a") as file:
             file.write("# edited\n")
-        keys.append(key_of(own_package, *run))
-    assert len(set(keys)) == len(keys)
-
-
-def test_code_typed_into_a_console_is_never_the_same(own_package):
-    text = "def build(brief): pass\n" + PRINT_KEY.format(world="World()", build="build")
-    command = [sys.executable, "-B", "-c", text]
-    keys = {subprocess.run(command, cwd=own_package, capture_output=True, check=True).stdout for _ in range(2)}
-    assert len(keys) == 2
+        after = keys_of(own_package)
+        assert [kind for kind in before if after[kind] == before[kind]] == [], f"{name}.py was edited"
+        before = {kind: after[kind] for kind in before}
 
 
 def test_what_cannot_be_pickled_is_never_the_same():
