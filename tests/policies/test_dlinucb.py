@@ -300,3 +300,44 @@ def test_a_state_beyond_the_limits_is_refused():
     wide = doubted([0, 0, 0])
     with pytest.raises(ValueError, match="max_members"):
         DLinUCB(1, 0.1, max_members=2).restore(wide.state())
+
+
+def test_many_rewards_at_once_are_learned_as_one_by_one():
+    """The same state to the bit, the same changes, and the weights from before each of them."""
+    rng = np.random.default_rng(0)
+    xs = rng.standard_normal((3000, 5)) / 2
+    thetas = rng.standard_normal((6, 5)) / 2
+    rewards = np.array([x @ thetas[at // 500] for at, x in enumerate(xs)]) + rng.normal(0.0, 0.1, 3000)
+    one, many = DLinUCB(5, noise=0.1), DLinUCB(5, noise=0.1)
+    changes, before = [], []
+    for x, reward in zip(xs, rewards, strict=True):
+        weights = one.leading_row[1:6].copy()
+        if found := one.learn(x, float(reward)):
+            changes.append(found)
+            before.append(weights)
+    at = 0
+    while at < len(xs):
+        end = at + int(rng.integers(1, 400))
+        learned, found, weights = many.learn_many(xs[at:end], rewards[at:end])
+        at += learned
+        if found:
+            assert found == changes.pop(0)
+            assert weights.tolist() == before.pop(0).tolist()
+    assert changes == []
+    assert one.rounds == many.rounds == 3000
+    mine, other = one.state(), many.state()
+    assert all(mine[name].tobytes() == other[name].tobytes() for name in mine)
+    assert len(one.members) > 1 or one.members[0].id > 0
+
+
+def test_of_many_rewards_those_before_a_bad_one_are_learned():
+    policy, other = DLinUCB(2, noise=0.1), DLinUCB(2, noise=0.1)
+    xs = np.array([[1.0, 0.0], [0.0, 1.0], [np.nan, 0.0], [1.0, 1.0]])
+    rewards = np.array([0.3, 0.2, 0.1, 0.4])
+    assert policy.learn_many(xs, rewards)[:2] == (2, ())
+    with pytest.raises(ValueError, match="features"):
+        policy.learn_many(xs[2:], rewards[2:])
+    assert policy.learn_many(xs[3:], rewards[3:])[0] == 1
+    for at in (0, 1, 3):
+        other.learn(xs[at], float(rewards[at]))
+    assert all(policy.state()[name].tobytes() == other.state()[name].tobytes() for name in other.state())

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 from scipy import stats
 
 from driftbandit.policies.driftucb import DriftUCB
-from driftbandit.serving.config import SERVED, LoopConfig, Plan
+from driftbandit.serving.config import SERVED, LoopConfig, Plan, builder
 from driftbandit.serving.engine import Engine
 from driftbandit.serving.events import decode
 from driftbandit.serving.export import Wanted, ndjson, parquet, probabilities
@@ -311,12 +312,12 @@ def test_arms_are_drawn_with_the_logged_probabilities(world: World, config: dict
     expected = np.zeros(5)
     seen = np.zeros(5)
     for number in range(draws):
-        event = loop.decide(world.now, f"d{number}", None, arms, None)
+        event = loop.decide(world.now, f"d{number}", None, loop.pool(arms))
         chances = probabilities(event, loop.config, 5)
         assert event.propensity == chances[event.index]
         expected += chances
         seen[event.index] += 1
-        if len(loop.open) > 1000:
+        if loop.waiting > 1000:
             world.now += 3_600_000
             loop.tick(world.now)
     assert expected.sum() == pytest.approx(draws)
@@ -355,7 +356,7 @@ def test_inverse_propensity_recovers_the_mean_reward(world: World) -> None:
     for number in range(20_000):
         world.now += 10
         loop.tick(world.now)
-        event = loop.decide(world.now, f"d{number}", None, arms, None)
+        event = loop.decide(world.now, f"d{number}", None, loop.pool(arms))
         value = float(rng.random() < means[event.index])
         loop.reward(world.now, event.id, value, None)
         index.append(event.index)
@@ -552,4 +553,48 @@ def test_every_policy_can_be_served(world: World, policy: str) -> None:
     world.check()
     world.restart()
     assert world.counts().learned > 10
+    world.check()
+
+
+def test_a_repeated_decision_is_answered_alike_before_and_after_its_commit(world: World) -> None:
+    """Within a commit its event may be encoded already, or not yet; after it, it is in the store."""
+    world.loop(dim=2, policy="linucb", window=5.0)
+    arms = tuple(world.arms(np.eye(2)))
+    requests = [DecisionRequest(f"d{number}", None, arms) for number in range(300)]
+    answers = [world.engine.decide("x", request) for request in requests]
+    assert all(created for created, _ in answers)
+    again = [(False, answer) for _, answer in answers]
+    assert [world.engine.decide("x", request) for request in requests] == again
+    assert world.engine.commit() == 300
+    assert [world.engine.decide("x", request) for request in requests] == again
+    with pytest.raises(Refused, match="another body"):
+        world.engine.decide("x", DecisionRequest("d0", None, arms[:1]))
+    world.check()
+
+
+def test_rewards_that_close_together_are_learned_one_after_the_other(world: World) -> None:
+    """As a library's user would, with the changes that they reveal and the weights from before."""
+    config = LoopConfig(dim=2, policy="dlinucb", settings={"noise": 0.1, "window": 20}, window=5.0, floor=1.0)
+    world.engine.configure("x", config, None)
+    arms = world.arms(np.eye(2))
+    mine: Any = builder(config, Plan("dlinucb", config.settings))()
+    expected = []
+    for number in range(160):
+        _, answer = world.decide(f"d{number}", arms)
+        reward = 0.8 if number < 80 else -0.8
+        world.reward(f"d{number}", reward)
+        before = mine.leading_row[1:3].tolist()
+        expected += [(change.kind, before) for change in mine.learn(np.eye(2)[answer.index], reward)]
+    assert world.counts().learned == 0
+    world.now += 5_000
+    world.engine.tick()
+    world.engine.commit()
+    assert world.counts().learned == 160
+    policy = world.engine.parts("x")[0].models.get("")
+    assert all(policy.state()[name].tobytes() == array.tobytes() for name, array in mine.state().items())
+    bodies = [json.loads(row.body) for row in world.store.changes(1, 0, 0, 99)]
+    assert [(body["kind"], body["weights_before"]) for body in bodies] == expected
+    assert expected
+    world.check()
+    world.restart()
     world.check()

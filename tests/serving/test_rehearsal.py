@@ -50,7 +50,8 @@ for at, policy in enumerate(SERVED):
     arms = [f"a{i}" for i in range(6)]
     loop.apply(Catalogued(0, 1, arms, features.tobytes()))
     for number in range(100):
-        event = loop.decide(number, str(number), None, arms[:5], features[:5].copy() if number % 3 else None)
+        pool = loop.pool(arms[:5], features[:5].copy() if number % 3 else None)
+        event = loop.decide(number, str(number), None, pool)
         loop.reward(number, str(number), float((event.index == 0) == (number < 50)), None)
         loop.tick(number)
     after = versions()
@@ -82,7 +83,7 @@ def test_a_rehearsal_leaves_the_loop_as_it_is(tmp_path: Path) -> None:
         engine = Engine(store, lambda: START)
         engine.configure(name, config, None)
         loop = engine.parts(name)[0]
-        answers.append(loop.decide(START, "1", None, ["x", "y"], np.eye(2)))
+        answers.append(loop.decide(START, "1", None, loop.pool(["x", "y"], np.eye(2))))
         rehearse(config)
         store.close()
     assert answers[0] == answers[1]

@@ -108,7 +108,7 @@ class Service(RuleBasedStateMachine):
         assert counts.decisions == len(self.answers)
         assert counts.rewards == len(self.rewards)
         assert counts.late == self.late
-        assert len(self.world.engine.parts("x")[0].open) == sum(map(self._open, self.answers))
+        assert self.world.engine.parts("x")[0].waiting == sum(map(self._open, self.answers))
 
     def teardown(self) -> None:
         if hasattr(self, "world"):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from msgspec.msgpack import encode
 
 from driftbandit.serving.stores.base import Batch, Fenced, Run, StoreError
 from driftbandit.serving.stores.check import check_store
@@ -84,7 +85,7 @@ def test_a_holder_that_overslept_is_fenced_out(database: str) -> None:
     sleeper = PostgreSQLStore(database, shards=2, lease=0.2)
     before = sleeper.hold()
     number = sleeper.put_loop("x", 0, b"").number
-    sleeper.commit(Batch(events=[Run(number, 0, 1, [b"one"])]))
+    sleeper.commit(Batch(events=[Run.of(number, 0, 1, [encode("one")])]))
     heir = PostgreSQLStore(database, lease=60.0)
     with psycopg.connect(database, autocommit=True) as other:  # the lease ends while its holder sleeps
         other.execute("UPDATE shards SET expires = now() - interval '1 second'")
@@ -92,10 +93,10 @@ def test_a_holder_that_overslept_is_fenced_out(database: str) -> None:
     after = heir.hold()
     assert set(after) == {0, 1}
     assert all(after[shard] > before[shard] for shard in after)
-    heir.commit(Batch(events=[Run(number, 0, 2, [b"heir"])]))
+    heir.commit(Batch(events=[Run.of(number, 0, 2, [encode("heir")])]))
     with pytest.raises(Fenced):
-        sleeper.commit(Batch(events=[Run(number, 0, 3, [b"ghost"])]))
-    assert [body for _, body in heir.events(number, 0, 0, 9)] == [b"one", b"heir"]
+        sleeper.commit(Batch(events=[Run.of(number, 0, 3, [encode("ghost")])]))
+    assert [body for _, body in heir.events(number, 0, 0, 9)] == [encode("one"), encode("heir")]
     assert sleeper.hold() == {}
     heir.close()
     sleeper.close()
@@ -115,8 +116,8 @@ def test_a_holder_that_fell_asleep_in_a_transaction_loses_its_locks(database: st
             assert time.monotonic() < deadline
             time.sleep(0.05)
     with pytest.raises(StoreError):
-        sleeper.commit(Batch(events=[Run(number, 0, 1, [b"ghost"])]))
-    heir.commit(Batch(events=[Run(number, 0, 1, [b"heir"])]))
+        sleeper.commit(Batch(events=[Run.of(number, 0, 1, [encode("ghost")])]))
+    heir.commit(Batch(events=[Run.of(number, 0, 1, [encode("heir")])]))
     sleeper.reopen()
     assert sleeper.hold() == {}
     heir.close()

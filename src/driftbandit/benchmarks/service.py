@@ -118,7 +118,7 @@ def put(port: int, path: str, body: Any) -> None:
 
 
 def set_up(port: int) -> None:
-    """The loop of the measurement: dLinUCB, d = 25, arms by id, windows of two seconds."""
+    """The loop of the measurement: dLinUCB with a noise that is given, d = 25, arms by id, windows of two seconds."""
     rng = np.random.default_rng(1)
     put(port, "/v1/loops/x", {"policy": "dlinucb", "settings": {"noise": 0.5}, "dim": DIM, "window": 2.0})
     features = rng.standard_normal((CATALOGUE, DIM)) / DIM**0.5

@@ -122,3 +122,27 @@ def judge_round(
     if any_lost or not any_fine:
         return REVIEW
     return best
+
+
+def judge_rounds(
+    settings: Any,
+    bank: Floats,
+    ledger: Ints,
+    rules: Floats,
+    count: int,
+    leader: int,
+    xs: Floats,
+    rewards: Floats,
+    before: Floats,
+) -> tuple[int, int]:
+    """Show rewards one after the other, until `judge_round` answers something else than a leader.
+
+    A template, like `judge_round`. Returns how many were shown, the last of them included, and the last answer;
+    `before` becomes what the leader knew before the last.
+    """
+    for i in range(len(rewards)):
+        before[:] = bank[leader]
+        leader = judge_round(settings, bank, ledger, rules, count, xs[i], rewards[i])
+        if leader < 0:
+            return i + 1, leader
+    return len(rewards), leader

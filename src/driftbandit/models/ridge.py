@@ -16,7 +16,7 @@ from numpy.random import Generator
 from driftbandit.core import Floats, Ints, as_number
 from driftbandit.kernels import ridge as kernel
 from driftbandit.kernels.compile import fill_in, jit
-from driftbandit.kernels.windows import judge_round
+from driftbandit.kernels.windows import judge_round, judge_rounds
 from driftbandit.models.base import RewardModel
 
 
@@ -143,6 +143,23 @@ class RidgeModel(RewardModel):
             return super().judge(bank, ledger, rules, count, x, reward)
         return judge_ridge(self._test, bank, ledger, rules, count, x, reward)
 
+    def judge_many(
+        self,
+        bank: Floats,
+        ledger: Ints,
+        rules: Floats,
+        count: int,
+        leader: int,
+        xs: Floats,
+        rewards: Floats,
+        before: Floats,
+    ) -> tuple[int, int]:
+        """Show many rewards to the members; see `kernels.windows.judge_rounds`."""
+        return judge_many_ridge(self._test, bank, ledger, rules, count, leader, xs, rewards, before)
+
 
 judge_ridge = jit(fill_in(judge_round, "judge_round_ridge", predict=kernel.predict, update=kernel.update))
 """`kernels.windows.judge_round` for ridge members, compiled."""
+
+judge_many_ridge = jit(fill_in(judge_rounds, "judge_rounds_ridge", judge_round=judge_ridge))
+"""`kernels.windows.judge_rounds` for ridge members, compiled."""

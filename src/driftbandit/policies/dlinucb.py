@@ -272,6 +272,60 @@ class DLinUCB(MemberPolicy):
             self._look_for_clicks(reward)  # last: neither bad features nor the warning itself may half learn
         return changes
 
+    @property
+    def learns_many(self) -> bool:
+        """Whether `learn_many` can be used: for ridge members and a noise that is given."""
+        return type(self) is DLinUCB and type(self._model) is RidgeModel
+
+    def learn_many(self, features: Floats, rewards: Floats) -> tuple[int, tuple[Change, ...], Floats]:
+        """Learn rewards one after the other, as `learn` does, until one reveals a change.
+
+        Parameters
+        ----------
+        features : array of shape (n, dim)
+            Features of the arms that were played.
+        rewards : array of shape (n,)
+            Their rewards, finite.
+
+        Returns
+        -------
+        learned : int
+            How many were learned.
+        changes : tuple of Change
+            What the last of them revealed.
+        before : array of shape (dim,)
+            The leading member's weights before it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> policy = DLinUCB(2, noise=0.1, window=20)
+        >>> xs, rewards = np.tile([1.0, 0.0], (100, 1)), np.repeat([0.9, -0.9], 50)
+        >>> learned, changes, before = policy.learn_many(xs, rewards)
+        >>> learned, changes[0].kind, before.round(2).tolist()
+        (55, 'spawned', [0.9, 0.0])
+        """
+        for reward in rewards.tolist():
+            if self._plain:
+                break
+            self._look_for_clicks(reward)
+        before = np.empty(self._model.size)
+        learned, leader = self._model.judge_many(  # type: ignore[attr-defined]
+            self._bank, self._ledger, self._rules, self._count, self._leader, features, rewards, before
+        )
+        weights: Floats = before[1 : 1 + self.dim]  # a ridge row is [n, theta, A^-1]
+        self.rounds += learned - (leader == windows.NOT_FINITE)
+        if leader >= 0:
+            self._leader = leader
+            return learned, (), weights
+        if leader == windows.REVIEW:
+            return learned, self._review(), weights
+        if learned == 1:
+            raise not_finite(features[0])
+        # The next call says what is wrong with it.
+        self._leader = windows.leader(self._ledger, self._rules, self._count)
+        return learned - 1, (), weights
+
     def _learn_unknown(self, unknown: UnknownNoise, x: Floats, reward: float) -> tuple[Change, ...]:
         """Learn a reward whose noise is not known, and from it about the noise."""
         row, updates = self.leading_row, int(self._ledger[self._leader, windows.UPDATES])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import blake2b
 
 import numpy as np
@@ -12,8 +13,10 @@ BLOCK = 1024
 """Decisions whose numbers are drawn together."""
 
 
-def draws(key: int, block: int) -> list[list[float]]:
-    """Two uniform numbers for each decision of a block, which depend on nothing but the key and the decision's number.
+def draws(key: int, block: int) -> list[float]:
+    """Two uniform numbers for each decision of a block, one pair after the other.
+
+    They depend on nothing but the key and the decision's number.
 
     Taken from the bits of a counter-based generator, whose stream NumPy promises never to change.
 
@@ -21,11 +24,11 @@ def draws(key: int, block: int) -> list[list[float]]:
     True
     """
     bits = np.random.Philox(key=key, counter=block << 128).random_raw(2 * BLOCK)
-    uniform: list[list[float]] = ((bits >> np.uint64(11)) * 2.0**-53).reshape(BLOCK, 2).tolist()
+    uniform: list[float] = ((bits >> np.uint64(11)) * 2.0**-53).tolist()
     return uniform
 
 
-def chance(votes: list[int], floor: float, size: int, index: int) -> float:
+def chance(votes: Sequence[int], floor: float, size: int, index: int) -> float:
     """Probability that an arm of the pool is drawn: uniformly with probability `floor`, else one of the votes.
 
     >>> [round(chance([2, 2, 0, 2], 0.2, 4, index), 3) for index in range(4)]
@@ -41,6 +44,6 @@ def arm_number(name: str) -> int:
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little") >> 1
 
 
-def arm_numbers(arms: list[str]) -> Ints:
+def arm_numbers(arms: Sequence[str]) -> Ints:
     """The numbers of many arms."""
     return np.array([arm_number(arm) for arm in arms], dtype=np.int64)

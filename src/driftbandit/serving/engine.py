@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 import os
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import msgspec
@@ -41,6 +42,8 @@ from driftbandit.serving.stores.base import (
 )
 
 _READ = 10_000
+_RUN = 128
+"""Events that are encoded together: few enough to be in the processor's cache still."""
 
 
 class Elsewhere(Refused):
@@ -177,8 +180,23 @@ class Engine:
         self._queue(loop, event)
 
     def _queue(self, loop: Loop, event: log.AnyEvent) -> None:
-        loop.unlogged.append(log.encode(event))
-        self._touched.add(loop)
+        unlogged = loop.unlogged
+        unlogged.append(event)
+        if len(unlogged) == 1:
+            self._touched.add(loop)
+        elif len(unlogged) == _RUN:
+            self._seal(loop)
+
+    @staticmethod
+    def _seal(loop: Loop) -> None:
+        """Encode the latest events."""
+        first = loop.seq - len(loop.unlogged) + 1
+        loop.sealed.append(Run(loop.number, loop.shard, first, loop.seq, log.encode_run(loop.unlogged)))
+        loop.unlogged.clear()
+
+    def now(self) -> int:
+        """Milliseconds since 1970."""
+        return self._clock()
 
     def _now(self, loop: Loop) -> int:
         return max(self._clock(), loop.time)
@@ -216,7 +234,7 @@ class Engine:
         if len(set(ids)) < len(ids):
             raise Refused(422, "arms: expected different ids, got one twice")
         body = None if features is None else features.tobytes()
-        self.store.put_arms(entry.row.number, log.encode(Catalogued(self._clock(), 0, ids, body)))
+        self.store.put_arms(entry.row.number, log.encode(Catalogued(self._clock(), 0, list(ids), body)))
         self.refresh()
         return self.configuration(name)
 
@@ -227,8 +245,8 @@ class Engine:
             return
         unknown = ids
         for part in entry.parts.values():
-            open_ones, closed = part.open, part.closed
-            unknown = [given for given in unknown if given not in open_ones and given not in closed]
+            recent = part.recent
+            unknown = [given for given in unknown if given not in recent]
         if unknown:
             for found in self.store.closed(entry.row.number, unknown):
                 if found.shard in entry.parts:
@@ -236,61 +254,53 @@ class Engine:
                     part.known[found.id] = found
                     self._touched.add(part)
 
-    def decide(self, name: str, request: DecisionRequest) -> tuple[bool, Decision]:
-        """Choose an arm; says whether the decision is new. Its id must have gone through `look_up`."""
-        return self._decide(self._entry(name), request, self._clock())
+    def decide(self, name: str, request: DecisionRequest, now: int | None = None) -> tuple[bool, Decision]:
+        """Choose an arm; says whether the decision is new. Its id must have gone through `look_up`.
 
-    def decide_many(self, name: str, requests: Sequence[DecisionRequest]) -> list[tuple[bool, Decision] | Refused]:
-        """Choose many arms, all at one time; those that cannot be chosen are refused one by one."""
-        entry, now = self._entry(name), self._clock()
-        results: list[tuple[bool, Decision] | Refused] = []
-        for request in requests:
-            try:
-                results.append(self._decide(entry, request, now))
-            except Refused as refusal:
-                results.append(refusal)
-        return results
-
-    def _decide(self, entry: _Entry, request: DecisionRequest, now: int) -> tuple[bool, Decision]:
+        `now` is for those who carry out many commands at one time.
+        """
+        entry = self._entry(name)
         scope, given, arms = request.scope, request.decision_id, request.arms
         if scope is not None:
             check_name("scope", scope)
-        if given is None:
-            loop = entry.only or self._part(entry, scope)
-            given = f"{loop.shard:x}-{os.urandom(12).hex()}"
-        else:
+        if given is not None:
             known = self._known_by(entry, given, scope)
             if known is not None:
                 return False, self._again(known, request)
             check_name("decision_id", given)
-            loop = entry.only or self._part(entry, scope)
-        now = max(now, loop.time)
-        if loop.next_due() <= now:
-            self._tick(loop, now)
-        if arms is not None and (pool := loop.known_pool(arms)) is not None:
-            event = loop.decide(now, given, scope, arms, None, pool)  # type: ignore[arg-type]
-        else:
-            ids, features = (None, None) if arms is None else split_arms(arms)
-            event = loop.decide(now, given, scope, ids, features)
+        loop = entry.only or self._part(entry, scope)
+        now = self._tick(loop, now)
+        try:
+            pool = loop.pools.get(arms)
+        except TypeError:  # arms with features have no hash
+            pool = None
+        if pool is None:
+            pool = loop.pool(None) if arms is None else loop.pool(*split_arms(arms))
+        event = loop.decide(now, given or f"{loop.shard:x}-{os.urandom(12).hex()}", scope, pool)
         self._queue(loop, event)
-        loop.fresh[given] = event
         return True, self._answer(event)
 
     def _again(self, loop: Loop, request: DecisionRequest) -> Decision:
         """The answer that this decision got before, if the request is the same."""
         given = request.decision_id or ""
         ids, features = (None, None) if request.arms is None else split_arms(request.arms)
-        event: Any = loop.fresh.get(given)
-        if event is None:
-            seq = (loop.open.get(given) or loop.closed.get(given) or loop.known[given]).seq
-            body = self.store.event(loop.number, loop.shard, seq)
-            if body is None:
-                raise RuntimeError(f"event {seq} is missing from the log")
-            event = log.decode(body)
+        event: Any = self._event(loop, (loop.recent.get(given) or loop.known[given]).seq)
         encoded = None if features is None else features.tobytes()
         if (event.scope, event.arms, event.features) != (request.scope, ids, encoded):
             raise Refused(409, f"decision_id {given!r} was used with another body")
         return self._answer(event)
+
+    def _event(self, loop: Loop, seq: int) -> log.AnyEvent:
+        """An event of the log, which may not be in the store yet."""
+        back = loop.seq - seq
+        if back < len(loop.unlogged):
+            return loop.unlogged[-1 - back]
+        sealed = next((run for run in loop.sealed if run.first <= seq <= run.last), None)
+        body = self.store.event(loop.number, loop.shard, seq) if sealed is None else sealed.event(seq)
+        if body is None:
+            raise RuntimeError(f"event {seq} is missing from the log")
+        event: log.AnyEvent = log.decode(body)
+        return event
 
     def _answer(self, event: Decided) -> Decision:
         if self._iso[0] != event.expires:
@@ -300,32 +310,14 @@ class Engine:
             version = self._policy_version = event.version, event.learned, f"{event.version}.{event.learned}"
         return Decision(event.id, event.arm, event.index, event.propensity, version[2], self._iso[1])
 
-    def reward(self, name: str, decision_id: str, request: RewardRequest | BatchReward) -> bool:
+    def reward(self, name: str, decision_id: str, request: RewardRequest | BatchReward, now: int | None = None) -> bool:
         """Take a reward; False if it was known already. Its decision's id must have gone through `look_up`.
 
         A reward whose window has closed is logged, and refused with status 410.
         """
-        return self._reward(self._entry(name), decision_id, request, self._clock())
-
-    def reward_many(self, name: str, requests: Sequence[BatchReward]) -> list[bool | Refused]:
-        """Take many rewards, all at one time; each is taken or refused by itself."""
-        entry, now = self._entry(name), self._clock()
-        results: list[bool | Refused] = []
-        for request in requests:
-            try:
-                results.append(self._reward(entry, request.decision_id, request, now))
-            except Refused as refusal:
-                results.append(refusal)
-        return results
-
-    def _reward(self, entry: _Entry, decision_id: str, request: RewardRequest | BatchReward, now: int) -> bool:
-        loop = entry.only
-        if loop is None:
-            loop = self._part_of(entry, decision_id, request.scope)
-        now = max(now, loop.time)
-        if loop.next_due() <= now:
-            self._tick(loop, now)
-        event = loop.reward(now, decision_id, request.value, request.reward_id)
+        entry = self._entry(name)
+        loop = entry.only or self._part_of(entry, decision_id, request.scope)
+        event = loop.reward(self._tick(loop, now), decision_id, request.value, request.reward_id)
         if event is None:
             return False
         self._queue(loop, event)
@@ -338,18 +330,21 @@ class Engine:
         now = self._clock()
         for entry in self._loops.values():
             for loop in entry.parts.values():
-                self._tick(loop, max(now, loop.time))
+                self._tick(loop, now)
 
-    def _tick(self, loop: Loop, now: int) -> None:
-        event = loop.tick(now)
-        if event is not None:
+    def _tick(self, loop: Loop, now: int | None) -> int:
+        """Close a loop's windows that are due; returns its time, which never runs backwards."""
+        if now is None:
+            now = self._clock()
+        if now < loop.time:  # noqa: PLR1730 - max takes twice as long
+            now = loop.time
+        if loop.due.first <= now and (event := loop.tick(now)) is not None:
             self._queue(loop, event)
+        return now
 
     def next_due(self) -> float:
         """When the next window closes."""
-        return min(
-            (loop.next_due() for entry in self._loops.values() for loop in entry.parts.values()), default=float("inf")
-        )
+        return min((loop.due.first for entry in self._loops.values() for loop in entry.parts.values()), default=inf)
 
     def _entry(self, name: str) -> _Entry:
         entry = self._loops.get(name)
@@ -377,12 +372,15 @@ class Engine:
         Processes do not ask each other for ids, so that two scopes may have got the same one: a scope's own shard comes
         first, and where that is held elsewhere it is not for this process to say.
         """
+        only = entry.only
+        if only is not None:
+            return only if decision_id in only.recent or decision_id in only.known else None
         own: int | None = None
-        if scope is not None and entry.only is None and entry.config.scoped:
+        if scope is not None and entry.config.scoped:
             own = shard_of(entry.row.name, scope, self.store.shards)
         other: Loop | None = None
         for part in entry.parts.values():
-            if decision_id in part.open or decision_id in part.closed or decision_id in part.known:
+            if decision_id in part.recent or decision_id in part.known:
                 if own is None or own == part.shard:
                     return part
                 other = part
@@ -418,16 +416,17 @@ class Engine:
         count = 0
         for loop in self._touched:
             if loop.unlogged:
-                count += len(loop.unlogged)
-                batch.events.append(Run(loop.number, loop.shard, loop.seq - len(loop.unlogged) + 1, loop.unlogged))
+                self._seal(loop)
+            if loop.sealed:
+                batch.events += loop.sealed
+                count += loop.seq - loop.sealed[0].first + 1
             if loop.found:
                 batch.changes.extend(change_rows(loop))
         if batch:
             self.store.commit(batch)
         touched, self._touched = self._touched, set()
         for loop in touched:
-            loop.unlogged = []
-            loop.fresh.clear()
+            loop.sealed.clear()
             loop.known.clear()
             loop.found.clear()
             self._save_if_due(loop)
@@ -436,7 +435,7 @@ class Engine:
     def _save_if_due(self, loop: Loop) -> None:
         models = [part for part in (loop.models, loop.shadow) if part is not None]
         fits = all(part.trim() for part in models)
-        if not fits or loop.seq - loop.saved_at >= max(self._snapshot_every, 2 * len(loop.open)):
+        if not fits or loop.seq - loop.saved_at >= max(self._snapshot_every, 2 * loop.waiting):
             self._save(loop)
             for part in models:
                 part.trim()
@@ -453,9 +452,10 @@ class Engine:
         for role, models in ((MAIN, loop.models), (SHADOW, loop.shadow)):
             if models is not None:
                 rows += [(role, loop.epochs[role], scope, state) for scope, state in models.changed()]
-        shot = Snapshot(number, loop.shard, loop.seq, loop.core(), rows, list(loop.closed.values()), loop.epochs)
+        closed = [(record.id, record.seq, record.reward) for record in loop.closed]
+        shot = Snapshot(number, loop.shard, loop.seq, loop.core(), rows, closed, loop.epochs)
         self.store.commit(Batch(snapshots=[shot]))
-        loop.closed.clear()
+        loop.forget_closed()
         loop.saved_at = loop.seq
         for models in (loop.models, loop.shadow):
             if models is not None:

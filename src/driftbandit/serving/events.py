@@ -31,7 +31,7 @@ class Decided(Event, frozen=True, tag="decision"):
 
     Attributes
     ----------
-    arms : list of str or None
+    arms : tuple of str or None
         Ids of the pool; None stands for the whole catalogue.
     features : bytes or None
         The pool's features as float64; None if they are the catalogue's.
@@ -39,7 +39,7 @@ class Decided(Event, frozen=True, tag="decision"):
         The arm played, as a position in the pool and by id.
     propensity : float
         The probability with which that arm was drawn.
-    votes : list of int
+    votes : tuple of int
         What the policy chose: once, or as often as it was asked if its choices are random.
     shadow : int
         What the shadow policy would have played; -1 without one.
@@ -51,12 +51,12 @@ class Decided(Event, frozen=True, tag="decision"):
 
     id: str
     scope: str | None
-    arms: list[str] | None
+    arms: tuple[str, ...] | None
     features: bytes | None
     index: int
     arm: str
     propensity: float
-    votes: list[int]
+    votes: tuple[int, ...]
     shadow: int
     version: int
     learned: int
@@ -85,9 +85,16 @@ class Ticked(Event, frozen=True, tag="tick"):
 
 AnyEvent = Configured | Catalogued | Decided | Rewarded | Late | Ticked
 
-_decoder = msgspec.msgpack.Decoder(AnyEvent)
-encode = msgspec.msgpack.Encoder().encode
-decode = _decoder.decode
+_encoder = msgspec.msgpack.Encoder()
+encode = _encoder.encode
+decode = msgspec.msgpack.Decoder(AnyEvent).decode
+
+
+def encode_run(events: list[AnyEvent]) -> bytes:
+    """Events that follow each other in one piece, as stores keep them."""
+    return _encoder.encode(events)
+
+
 KINDS: dict[type, str] = {
     Configured: "config",
     Catalogued: "arms",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import io
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
@@ -233,7 +233,7 @@ class Pooled(msgspec.Struct, frozen=True):
     """A decision with its pool spelt out."""
 
     event: Decided
-    arms: list[str]
+    arms: Sequence[str]
     features: list[list[float]] | None
 
 

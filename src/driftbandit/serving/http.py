@@ -12,10 +12,11 @@ import msgspec
 
 from driftbandit.serving import batches, export, metrics, openapi, views
 from driftbandit.serving.asgi import App, Request, Response, Route, Stream
+from driftbandit.serving.bodies import Bodies, read_reward, read_rewards
 from driftbandit.serving.config import LoopConfig
 from driftbandit.serving.engine import Engine
 from driftbandit.serving.keys import Keyring
-from driftbandit.serving.messages import BatchReward, CatalogueRequest, DecisionRequest, LoopRequest, RewardRequest
+from driftbandit.serving.messages import BatchReward, CatalogueRequest, DecisionRequest, LoopRequest
 from driftbandit.serving.page.handlers import Page
 from driftbandit.serving.problems import HTTPError
 from driftbandit.serving.routes import api_routes
@@ -30,8 +31,6 @@ _encode = msgspec.json.Encoder().encode
 
 _loop = msgspec.json.Decoder(LoopRequest)
 _arms = msgspec.json.Decoder(CatalogueRequest)
-_decision = msgspec.json.Decoder(DecisionRequest)
-_reward = msgspec.json.Decoder(RewardRequest)
 
 _ACCEPTED = _encode(batches.ACCEPTED)
 _DUPLICATE = _encode(batches.DUPLICATE)
@@ -72,6 +71,7 @@ class Service:
         self.keyring: Keyring | None = None
         self._reader: Store
         self._reader_lock = threading.Lock()
+        self._bodies = Bodies()
         self.streams = 0
         self.stopping = asyncio.Event()
 
@@ -140,30 +140,31 @@ class Service:
 
     async def decide(self, request: Request) -> Response:
         """Choose an arm."""
-        given, name = _decision.decode(request.body), request.loop
+        given, name = self._bodies.decision(request.body), request.loop
         ids = None if given.decision_id is None else (name, [given.decision_id])
         created, answer = await self.runner.submit(lambda engine: engine.decide(name, given), ids)
         return Response(201 if created else 200, _encode(answer))
 
     async def reward(self, request: Request) -> Response:
         """Take a reward."""
-        given, name, ident = _reward.decode(request.body), request.loop, request.id
+        given, name, ident = read_reward(request.body), request.loop, request.id
         fresh = await self.runner.submit(lambda engine: engine.reward(name, ident, given), (name, [ident]))
         return Response(200, _ACCEPTED if fresh else _DUPLICATE)
 
     async def decide_many(self, request: Request) -> Response:
         """Choose many arms."""
-        name, given = request.loop, batches.read_decisions(request.body)
-        ids = [item.decision_id for item in given if type(item) is DecisionRequest and item.decision_id is not None]
-        answer = await self.runner.submit(lambda engine: batches.decide(engine, name, given), (name, ids))
-        return Response(200, _encode(answer))
+        name, given = request.loop, self._bodies.decisions(request.body)
+        ids = [item.decision_id for item in given if isinstance(item, DecisionRequest) and item.decision_id is not None]
+        # Encoded at once, while what they are made of is in the processor's cache.
+        answer = await self.runner.submit(lambda engine: _encode(batches.decide(engine, name, given)), (name, ids))
+        return Response(200, answer)
 
     async def reward_many(self, request: Request) -> Response:
         """Take many rewards."""
-        name, given = request.loop, batches.read_rewards(request.body)
-        ids = [item.decision_id for item in given if type(item) is BatchReward]
-        answer = await self.runner.submit(lambda engine: batches.reward(engine, name, given), (name, ids))
-        return Response(200, _encode(answer))
+        name, given = request.loop, read_rewards(request.body)
+        ids = [item.decision_id for item in given if isinstance(item, BatchReward)]
+        answer = await self.runner.submit(lambda engine: _encode(batches.reward(engine, name, given)), (name, ids))
+        return Response(200, answer)
 
     # Reading ---------------------------------------------------------------------------------------------------------
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from hashlib import blake2b
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from driftbandit.core import Floats, Ints
+from driftbandit.core import Change, Floats
 from driftbandit.policies.dlinucb import DLinUCB
 from driftbandit.policies.per_scope import SavedPolicy
 from driftbandit.serving.chance import BLOCK, arm_number, arm_numbers, chance, draws
@@ -53,8 +54,8 @@ from driftbandit.serving.records import (
     Pool,
     Refused,
 )
-from driftbandit.serving.series import Series
-from driftbandit.serving.stores.base import ClosedRow
+from driftbandit.serving.series import TIERS, Bucket, Series
+from driftbandit.serving.stores.base import ClosedRow, Run
 
 _config_decoder = msgspec.json.Decoder(LoopConfig)
 
@@ -102,21 +103,26 @@ class Loop:
         self.catalogue: Catalogue | None = None
         self.epochs = (0, 0)
         self.counts = Counts()
-        self.open: dict[str, Open] = {}
-        self.closed: dict[str, ClosedRow] = {}
-        """Closed since the last snapshot."""
-        self.unlogged: list[bytes] = []
-        """Encoded events that are not in the store yet, the last of them number `seq`."""
-        self.fresh: dict[str, Decided] = {}
-        """The decisions among them."""
+        self.recent: dict[str, Open] = {}
+        """Decisions that are open, or closed since the last snapshot."""
+        self.closed: list[Open] = []
+        """Those of them that are closed."""
+        self.unlogged: list[AnyEvent] = []
+        """The latest events, which the store does not have yet; the last of them is number `seq`."""
+        self.sealed: list[Run] = []
+        """Events before those, encoded, which the store does not have yet either."""
         self.known: dict[str, ClosedRow] = {}
         """Closed before it, as far as the present commands ask for them."""
         self.series = Series()
         self.found: list[Found] = []
-        self._due = Due()
-        self._draws: list[list[float]] = []
+        self.due = Due()
+        """The open decisions, those first whose windows close first."""
+        self._bucket = Bucket(0)
+        self._bucket_ends = 0
+        self._draws: list[float] = []
         self._block = -1
-        self._pools: dict[tuple[str, ...], Pool] = {}
+        self.pools: dict[Any, Pool] = {}
+        """Those met of late, by their ids; the whole catalogue is None."""
         self.bounds = (-math.inf, math.inf)
         """Lowest and highest reward that is taken."""
         self.models: Models | None = None
@@ -124,49 +130,39 @@ class Loop:
 
     # Commands ------------------------------------------------------------------------------------------------------
 
-    def decide(
-        self,
-        now: int,
-        decision_id: str,
-        scope: str | None,
-        arms: list[str] | None,
-        features: Floats | None,
-        known: Pool | None = None,
-    ) -> Decided:
-        """Choose an arm; the id must be new. `known` is what `known_pool` says of the arms."""
-        config = self.config
-        pool, numbers, size = known or self._pool(arms, features)
-        if config.scoped:
-            if scope is None:
-                raise Refused(422, "scope: this loop has one model a scope, so a decision must name one")
-            owner = scope
-        else:
+    def decide(self, now: int, decision_id: str, scope: str | None, pool: Pool) -> Decided:
+        """Choose an arm of a pool; the id must be new."""
+        config, counts = self.config, self.counts
+        if not config.scoped:
             owner = EVERYONE
-        votes, shadow = self._ask(owner, pool, numbers)
+        elif scope is None:
+            raise Refused(422, "scope: this loop has one model a scope, so a decision must name one")
+        else:
+            owner = scope
+        votes, shadow = self._ask(owner, pool)
         # Two numbers drawn from the decision's own: exploring or not, and which of the arms or votes.
-        number = self.counts.decisions
+        number = counts.decisions
         if number // BLOCK != self._block:
             self._block = number // BLOCK
             self._draws = draws(self._key, self._block)
-        explores, which = self._draws[number % BLOCK]
-        if not votes:
-            index = int(which * size)
-        else:
-            index = int(which * size) if explores < config.floor else votes[int(which * len(votes))]
-        propensity = chance(votes, config.floor, size, index)
+        at = 2 * (number % BLOCK)
+        explores, which = self._draws[at], self._draws[at + 1]
+        names, floor = pool.names, config.floor
+        size = len(names)
+        index = votes[int(which * len(votes))] if votes and explores >= floor else int(which * size)
         event = Decided(
             now,
             decision_id,
             scope,
-            arms,
-            None if features is None else features.tobytes(),
+            pool.ids,
+            pool.own,
             index,
-            arms[index] if arms is not None else self.catalogue.ids[index],  # type: ignore[union-attr]
-            propensity,
+            names[index],
+            chance(votes, floor, size, index),
             votes,
             shadow,
             self.version,
-            self.counts.learned,
+            counts.learned,
             now + self._window,
         )
         self._decided(event, pool)
@@ -180,12 +176,10 @@ class Loop:
         Refused
             404 if there is no such decision here, 409 if it has another reward, 422 if the value is out of range.
         """
-        record: Open | ClosedRow | None = self.open.get(decision_id)
-        late = record is None
+        recent = self.recent.get(decision_id)
+        record = recent or self.known.get(decision_id)
         if record is None:
-            record = self.closed.get(decision_id) or self.known.get(decision_id)
-            if record is None:
-                raise Refused(404, f"no decision {decision_id[:200]!r} in loop {self.name!r}")
+            raise Refused(404, f"no decision {decision_id[:200]!r} in loop {self.name!r}")
         low, high = self.bounds
         if not low <= value <= high:
             raise Refused(422, f"value: expected a number in [{low:g}, {high:g}], got {value:g}")
@@ -193,13 +187,17 @@ class Loop:
             if record.reward != value:
                 raise Refused(409, f"decision {decision_id!r} has the reward {record.reward:g} already")
             return None
-        event = (Late if late else Rewarded)(now, decision_id, value, reward_id)
-        self.apply(event)
+        if recent is None or recent.closed:
+            late = Late(now, decision_id, value, reward_id)
+            self.apply(late)
+            return late
+        event = Rewarded(now, decision_id, value, reward_id)
+        self._rewarded(event, recent)
         return event
 
     def tick(self, now: int) -> Ticked | None:
         """Close the windows that are due; None if there are none."""
-        if self._due.next() > now:
+        if self.due.first > now:
             return None
         event = Ticked(now)
         self.apply(event)
@@ -211,7 +209,7 @@ class Loop:
         """Do what a logged event did; with `verify` False is returned for a decision that would come out otherwise."""
         kind = type(event)
         if kind is Rewarded:
-            self._rewarded(event)  # type: ignore[arg-type]
+            self._rewarded(event, self.recent[event.id])  # type: ignore[arg-type,union-attr]
         elif kind is Decided:
             return self._decided_again(event, verify)  # type: ignore[arg-type]
         elif kind is Ticked:
@@ -256,13 +254,15 @@ class Loop:
         self._moved = is_moved(policy) and not is_uniform(policy)
         self._uniform = is_uniform(policy)
         self._judged = isinstance(policy, DLinUCB) and not config.scoped
+        self._in_runs = isinstance(policy, DLinUCB) and policy.learns_many and not config.scoped
         self._contextual = getattr(policy, "dim", None) is not None
         key = blake2b(f"{self.name}/{self.shard}/{config.seed}".encode(), digest_size=16).digest()
         self._key = int.from_bytes(key, "little")
         self._block = -1
         self._window = round(config.window * 1000.0)
         self._weighs = weights_of(policy) is not None
-        self._pools.clear()
+        self._on_arrival = config.learn == "arrival"
+        self.pools.clear()
         main, shadow = self.epochs
         if self.models is None:
             self.models = Models(builder(config, plan), lambda scope: self._load(MAIN, main, scope), self._limit)
@@ -276,27 +276,29 @@ class Loop:
         self._advance(event)
         old = self.catalogue
         if old is not None:  # open decisions point into the old one
-            for record in self.open.values():
-                if type(record.features) is int:
+            for record in self.recent.values():
+                if type(record.features) is int and not record.closed:
                     record.features = None if old.features is None else old.features[record.features].tobytes()
         self.catalogue = Catalogue(event.ids, event.features)
         self.arms_version = event.version
-        self._pools.clear()
+        self.pools.clear()
 
-    def known_pool(self, arms: Sequence[object]) -> Pool | None:
-        """What is known of arms, if they are ids that were met before in this order."""
-        try:
-            return self._pools.get(tuple(arms))  # type: ignore[arg-type]
-        except TypeError:  # arms with features have no hash
-            return None
+    def pool(self, arms: Sequence[str] | None, features: Floats | None = None) -> Pool:
+        """The pool of these arms, None for the whole catalogue, or why it cannot be used."""
+        if features is not None:
+            return self._make_pool(tuple(arms or ()), features)
+        ids = None if arms is None else tuple(arms)
+        pool = self.pools.get(ids)
+        if pool is None:
+            pool = self._make_pool(ids, None)
+            # Pools repeat: the latest are kept, gathered and checked.
+            if len(self.pools) >= _POOLS:
+                self.pools.clear()
+            self.pools[ids] = pool
+        return pool
 
-    def _pool(self, arms: list[str] | None, features: Floats | None) -> Pool:
-        """Features, numbers and size of a pool, or why it cannot be used."""
+    def _make_pool(self, arms: tuple[str, ...] | None, features: Floats | None) -> Pool:
         dim = self.config.dim
-        if arms is not None and features is None:
-            known = self.known_pool(arms)
-            if known is not None:
-                return known
         if arms is not None and not 0 < len(set(arms)) == len(arms) <= MAX_ARMS:
             raise Refused(422, f"arms: expected 1 to {MAX_ARMS:,} different ids, got {len(arms)}")
         if features is not None:
@@ -304,16 +306,16 @@ class Loop:
                 raise Refused(422, "arms: this loop has no features (dim), so arms are given by id")
             if features.shape[1] != dim:
                 raise Refused(422, f"arms: expected {dim} features an arm, got {features.shape[1]}")
-            numbers = None if self._contextual and self.shadow is None else arm_numbers(arms or [])
-            return features, numbers, len(features)
+            numbers = None if self._contextual and self.shadow is None else arm_numbers(arms or ())
+            return Pool(arms, arms or (), features, numbers, features.tobytes())
         catalogue = self.catalogue
         if arms is None:
             if catalogue is None:
                 raise Refused(422, "arms: expected a list, or a catalogue put before")
             self._check_catalogue(catalogue)
-            return catalogue.features, catalogue.numbers, len(catalogue.ids)
+            return Pool(None, catalogue.ids, catalogue.features, catalogue.numbers)
         if dim is None:
-            return None, arm_numbers(arms), len(arms)
+            return Pool(arms, arms, None, arm_numbers(arms))
         if catalogue is None:
             raise Refused(422, "arms: ids need a catalogue with features, and this loop has none")
         self._check_catalogue(catalogue)
@@ -322,37 +324,35 @@ class Loop:
             at = [rows[arm] for arm in arms]
         except KeyError as error:
             raise Refused(422, f"arms: {error.args[0][:200]!r} is not in the catalogue") from error
-        pool = catalogue.features.take(at, axis=0)  # type: ignore[union-attr]
         numbers = None if self._contextual and self.shadow is None else catalogue.numbers[at]
-        # Pools repeat: the latest are kept, gathered and checked.
-        if len(self._pools) >= _POOLS:
-            self._pools.clear()
-        self._pools[tuple(arms)] = pool, numbers, len(arms)
-        return pool, numbers, len(arms)
+        return Pool(arms, arms, catalogue.features.take(at, axis=0), numbers)  # type: ignore[union-attr]
 
     def _check_catalogue(self, catalogue: Catalogue) -> None:
         have = None if catalogue.features is None else catalogue.features.shape[1]
         if self.config.dim is not None and have != self.config.dim:
             raise Refused(422, f"arms: the catalogue has {have} features an arm, the loop {self.config.dim}")
 
-    def _ask(self, owner: str, pool: Floats | None, numbers: Ints | None) -> tuple[list[int], int]:
+    def _ask(self, owner: str, pool: Pool) -> tuple[tuple[int, ...], int]:
         """What the policy votes for, and what its shadow would play; refuses features that the policy cannot use."""
-        models = self.models
+        models, shadow = self.models, self.shadow
         assert models is not None
-        votes: list[int] = []
+        votes: tuple[int, ...] = ()
         try:
             if not self._uniform:
                 policy = models.get(owner)
-                votes = [policy.choose(pool, numbers) for _ in range(self._asked)]
+                if self._asked == 1:
+                    votes = (policy.choose(pool.features, pool.numbers),)
+                else:
+                    votes = tuple([policy.choose(pool.features, pool.numbers) for _ in range(self._asked)])
                 if self._moved:
                     models.mark(owner)
         except ValueError as error:
             raise Refused(422, str(error)) from error
-        return votes, -1 if self.shadow is None else self._ask_shadow(self.shadow, owner, pool, numbers)
+        return votes, -1 if shadow is None else self._ask_shadow(shadow, owner, pool)
 
-    def _ask_shadow(self, models: Models, owner: str, pool: Floats | None, numbers: Ints | None) -> int:
+    def _ask_shadow(self, models: Models, owner: str, pool: Pool) -> int:
         try:
-            choice = models.get(owner).choose(pool, numbers)
+            choice = models.get(owner).choose(pool.features, pool.numbers)
         except ValueError:  # what the policy can use is played, whatever its shadow thinks of it
             return -1
         models.mark(owner)
@@ -362,53 +362,64 @@ class Loop:
         features = None
         if event.features is not None:
             features = np.frombuffer(event.features).reshape(len(event.arms or ()), -1).copy()
+        pool = self.pool(event.arms, features)
         if verify:
-            again = self.decide(event.time, event.id, event.scope, event.arms, features)
-            return again == event
-        pool, numbers, _ = self._pool(event.arms, features)
+            return self.decide(event.time, event.id, event.scope, pool) == event
         if self._moved or self.shadow is not None:  # being asked changes them
-            self._ask(event.scope or EVERYONE if self.config.scoped else EVERYONE, pool, numbers)
+            self._ask(event.scope or EVERYONE if self.config.scoped else EVERYONE, pool)
         self._decided(event, pool)
         return True
 
-    def _decided(self, event: Decided, pool: Floats | None) -> None:
-        self.seq += 1
+    def _decided(self, event: Decided, pool: Pool) -> None:
+        self.seq = seq = self.seq + 1
         self.time = event.time
         counts = self.counts
         counts.decisions += 1
-        index = event.index
         weight = 0.0
         if self.shadow is not None:
             counts.shadow_decisions += 1
-            if event.shadow == index:
+            if event.shadow == event.index:
                 counts.shadow_agreed += 1
                 weight = 1.0 / event.propensity
         features: bytes | int | None = None
-        if event.features is not None:
-            features = pool[index].tobytes()  # type: ignore[index]
-        elif pool is not None:
-            features = index if event.arms is None else self.catalogue.rows[event.arm]  # type: ignore[union-attr]
+        if pool.own is not None:
+            features = pool.features[event.index].tobytes()  # type: ignore[index]
+        elif pool.features is not None:
+            features = self.catalogue.rows[event.arm]  # type: ignore[union-attr]
         number = 0 if self._contextual and self.shadow is None else arm_number(event.arm)
         owner = event.scope if self.config.scoped and event.scope is not None else EVERYONE
         main, shadow = self.epochs
-        self.open[event.id] = Open(self.seq, event.expires, owner, main, shadow, number, features, weight)
-        self._due.add((event.expires, self.seq, event.id))
-        self.series.decided(event.time)
+        record = Open(event.id, seq, event.expires, owner, main, shadow, number, features, weight)
+        self.recent[event.id] = record
+        self.due.add(record)
+        if event.time >= self._bucket_ends:
+            self._turn_over(event.time)
+        self._bucket.decisions += 1
 
-    def _rewarded(self, event: Rewarded) -> None:
-        self._advance(event)
-        record = self.open[event.id]
+    def _turn_over(self, time: int) -> None:
+        """Begin the bucket of this time, if it is another than before."""
+        self._bucket = self.series.at(time)
+        self._bucket_ends = self._bucket.start + TIERS[0][0]
+
+    def _rewarded(self, event: Rewarded, record: Open) -> None:
+        self.seq += 1
+        self.time = event.time
         record.reward = event.value
         self.counts.rewards += 1
-        if self.config.learn == "arrival":
+        if self._on_arrival:
             self._learn(record, event.value)
 
     def _close_due(self, now: int) -> None:
-        due, open_ones, closed, counts = self._due, self.open, self.closed, self.counts
-        default, number, shard = self.config.default_reward, self.number, self.shard
-        while (entry := due.pop(now)) is not None:
-            decision_id = entry[2]
-            record = open_ones.pop(decision_id)
+        if now >= self._bucket_ends:
+            self._turn_over(now)
+        counts, bucket = self.counts, self._bucket
+        default = self.config.default_reward
+        records: list[Open] = []
+        values: list[float] = []
+        due = self.due.take(now)
+        self.closed += due
+        for record in due:
+            record.closed = True
             value = record.reward
             if value is None:
                 counts.missing += 1
@@ -420,20 +431,23 @@ class Loop:
                     counts.shadow_closed += 1
                     counts.shadow_weight += record.weight
                     counts.shadow_reward += record.weight * value
-                self.series.closed(now, value)
+                bucket.closed += 1
+                bucket.reward += value
                 if not record.learned:
-                    self._learn(record, value)
-            closed[decision_id] = ClosedRow(number, decision_id, shard, record.seq, record.reward)
+                    records.append(record)
+                    values.append(value)
+        if self._in_runs and self.shadow is None:
+            self._learn_run(records, values)
+        else:
+            for record, value in zip(records, values, strict=True):
+                self._learn(record, value)
+        for record in due:
+            record.features = None  # have served their turn, and may be large
 
     def _learn(self, record: Open, value: float) -> None:
         """Teach the models; those started afresh since the decision are spared rewards of their predecessors."""
         record.learned = True
-        x: Floats | None
-        if type(record.features) is int:
-            x = self.catalogue.features[record.features]  # type: ignore[union-attr,index]
-        else:
-            x = None if record.features is None else np.frombuffer(record.features)  # type: ignore[arg-type]
-        owner, number = record.scope, record.number
+        x, owner, number = self._features(record), record.scope, record.number
         if record.epoch == self.epochs[MAIN] and self.models is not None:
             policy = self.models.get(owner)
             self.models.mark(owner)
@@ -445,6 +459,14 @@ class Loop:
             except ValueError:
                 self.counts.refused += 1
 
+    def _features(self, record: Open) -> Floats | None:
+        """Features of the arm that a decision played."""
+        row = record.features
+        if isinstance(row, int):
+            x: Floats = self.catalogue.features[row]  # type: ignore[union-attr,index]
+            return x
+        return None if row is None else np.frombuffer(row)
+
     def _teach(self, policy: SavedPolicy, x: Floats | None, value: float, number: int, record: Open) -> None:
         before = weights_of(policy) if self._weighs else None
         try:
@@ -452,14 +474,52 @@ class Loop:
         except ValueError:
             self.counts.refused += 1
             return
-        self.counts.learned += 1
-        if self._judged and self.series.lacks_misses(self.time):
+        self._learned(policy, 1, changes, record.scope, before)
+
+    def _learn_run(self, records: list[Open], values: list[float]) -> None:
+        """Teach the only model many rewards, as `_learn` would one after the other."""
+        main = self.epochs[MAIN]
+        if any(record.epoch != main for record in records):
+            values = [value for record, value in zip(records, values, strict=True) if record.epoch == main]
+            records = [record for record in records if record.epoch == main]
+        if not records:
+            return
+        assert self.models is not None
+        policy: Any = self.models.get(EVERYONE)
+        self.models.mark(EVERYONE)
+        rows = [record.features for record in records]
+        if set(map(type, rows)) == {int}:
+            xs = self.catalogue.features.take(rows, axis=0)  # type: ignore[union-attr,arg-type]
+        else:
+            xs = np.array([self._features(record) for record in records])
+        rewards = np.array(values)
+        at = 0
+        while at < len(rewards):
+            try:
+                count, changes, before = policy.learn_many(xs[at:], rewards[at:])
+            except ValueError:
+                self.counts.refused += 1
+                at += 1
+            else:
+                self._learned(policy, count, changes, EVERYONE, before.tobytes())
+                at += count
+
+    def _learned(
+        self, policy: SavedPolicy, count: int, changes: tuple[Change, ...], scope: str, before: bytes | None
+    ) -> None:
+        """Count rewards that were learned, and note the changes that the last of them revealed."""
+        counts, time = self.counts, self.time
+        counts.learned += count
+        if time >= self._bucket_ends:
+            self._turn_over(time)
+        bucket = self._bucket
+        if self._judged and bucket.misses is None:
             leader = next(member for member in policy.members if member.id == policy.leader)  # type: ignore[attr-defined]
-            self.series.missed(self.time, (leader.miss_rate, leader.spawn_bound, leader.retire_bound))
+            bucket.misses = leader.miss_rate, leader.spawn_bound, leader.retire_bound
         for change in changes:
-            self.counts.changes += 1
-            self.series.changed(self.time)
-            self.found.append(Found(record.scope, self.time, self.seq, self.counts.changes, change, before))
+            counts.changes += 1
+            bucket.changes += 1
+            self.found.append(Found(scope, time, self.seq, counts.changes, change, before))
 
     # Snapshots -----------------------------------------------------------------------------------------------------
 
@@ -476,10 +536,21 @@ class Loop:
             None if arms is None else arms.encoded,
             self.epochs,
             self.counts,
-            self.open,
+            [record for record in self.recent.values() if not record.closed],
             self.series,
         )
         return msgspec.msgpack.encode(core)
+
+    def forget_closed(self) -> None:
+        """Let go of the decisions that are closed; a store knows them."""
+        for record in self.closed:
+            del self.recent[record.id]
+        self.closed.clear()
+
+    @property
+    def waiting(self) -> int:
+        """How many decisions are open."""
+        return len(self.recent) - len(self.closed)
 
     def restore(self, data: bytes) -> None:
         """Take back what `core` returned; models come from the store when they are needed."""
@@ -489,10 +560,8 @@ class Loop:
         self.arms_version = core.arms_version
         self.catalogue = None if core.arm_ids is None else Catalogue(core.arm_ids, core.arm_features)
         self.epochs = core.epochs
-        self.counts, self.open, self.series = core.counts, core.open, core.series
-        self._due = Due((record.expires, record.seq, key) for key, record in self.open.items())
+        self.counts, self.series = core.counts, core.series
+        self.recent = {record.id: record for record in core.open}
+        self.due = Due(core.open)
+        self._bucket_ends = 0
         self._build()
-
-    def next_due(self) -> float:
-        """When the next window closes."""
-        return self._due.next()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -23,22 +24,22 @@ class LoopRequest(LoopConfig, frozen=True, forbid_unknown_fields=True, kw_only=T
     version: Annotated[int, Meta(ge=0)] | None = None
 
 
-class Arm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Arm(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """An arm with its features."""
 
     id: Name
     features: list[float]
 
 
-class DecisionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DecisionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """Ask for an arm. Arms are ids from the catalogue, or arms with features; without any, the whole catalogue."""
 
     decision_id: Name | None = None
     scope: Name | None = None
-    arms: Annotated[list[Name | Arm], Meta(min_length=1, max_length=MAX_ARMS)] | None = None
+    arms: Annotated[tuple[Name | Arm, ...], Meta(min_length=1, max_length=MAX_ARMS)] | None = None
 
 
-class RewardRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RewardRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """Report a reward; `scope` helps to find the decision where several processes serve."""
 
     value: float
@@ -46,7 +47,7 @@ class RewardRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scope: Name | None = None
 
 
-class BatchReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BatchReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """A reward of a batch."""
 
     decision_id: Name
@@ -58,10 +59,10 @@ class BatchReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class CatalogueRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The arms of a loop, with features where the loop has a dim."""
 
-    arms: Annotated[list[Arm | Name], Meta(min_length=1, max_length=MAX_ARMS)]
+    arms: Annotated[tuple[Arm | Name, ...], Meta(min_length=1, max_length=MAX_ARMS)]
 
 
-class Decision(msgspec.Struct, frozen=True):
+class Decision(msgspec.Struct, frozen=True, gc=False):
     """The answer to a `DecisionRequest`."""
 
     decision_id: str
@@ -81,16 +82,16 @@ class Configuration(msgspec.Struct, frozen=True):
     config: LoopConfig
 
 
-def split_arms(arms: list[str | Arm]) -> tuple[list[str], Floats | None]:
+def split_arms(arms: Sequence[str | Arm]) -> tuple[tuple[str, ...], Floats | None]:
     """Ids, and features where arms have them; all have, or none."""
     kinds = set(map(type, arms))
     if kinds == {str}:
         if not "".join(arms).isprintable():  # type: ignore[arg-type]
             raise Refused(422, "arms: expected printable ids")
-        return arms, None  # type: ignore[return-value]
+        return tuple(arms), None  # type: ignore[arg-type]
     if kinds != {Arm}:
         raise Refused(422, "arms: expected ids only, or arms with features only")
-    ids = [arm.id for arm in arms]  # type: ignore[union-attr]
+    ids = tuple(arm.id for arm in arms)  # type: ignore[union-attr]
     for given in ids:
         check_name("arms", given)
     rows = [arm.features for arm in arms]  # type: ignore[union-attr]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 import numpy as np
 
@@ -17,8 +19,37 @@ EVERYONE = ""
 
 MAIN, SHADOW = 0, 1
 
-Pool = tuple[Floats | None, Ints | None, int]
-"""Features, numbers and how many."""
+
+class Pool:
+    """The arms among which a decision chooses.
+
+    Attributes
+    ----------
+    ids : tuple of str or None
+        Ids as a request gave them; None if it named none, which stands for the whole catalogue.
+    names : sequence of str
+        The same, or the catalogue's.
+    features, numbers : arrays or None
+        What policies know them by, where they need it.
+    own : bytes or None
+        Features that came with the request, for the log; None if they are the catalogue's.
+    """
+
+    __slots__ = ("features", "ids", "names", "numbers", "own")
+
+    def __init__(
+        self,
+        ids: tuple[str, ...] | None,
+        names: Sequence[str],
+        features: Floats | None,
+        numbers: Ints | None,
+        own: bytes | None = None,
+    ) -> None:
+        self.ids = ids
+        self.names = names
+        self.features = features
+        self.numbers = numbers
+        self.own = own
 
 
 class Refused(ValueError):
@@ -30,8 +61,9 @@ class Refused(ValueError):
 
 
 class Open(msgspec.Struct, array_like=True, gc=False):
-    """A decision whose window is open."""
+    """A decision whose window is open, or closed since the last snapshot."""
 
+    id: str
     seq: int
     expires: int
     scope: str
@@ -44,6 +76,7 @@ class Open(msgspec.Struct, array_like=True, gc=False):
     """Of its reward in the estimate of the shadow's value: 1 / propensity where both agree, else 0."""
     reward: float | None = None
     learned: bool = False
+    closed: bool = False
 
 
 class Counts(msgspec.Struct):
@@ -80,7 +113,7 @@ class Core(msgspec.Struct, array_like=True):
     arm_features: bytes | None
     epochs: tuple[int, int]
     counts: Counts
-    open: dict[str, Open]
+    open: list[Open]
     series: Series
 
 

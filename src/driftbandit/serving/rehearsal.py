@@ -50,7 +50,7 @@ def _rehearse(config: LoopConfig) -> None:
     low, high = loop.bounds
     for number in range(_ROUNDS):
         own = features if number % 2 else None  # arms by id in one round, with features in the next
-        event = loop.decide(number, str(number), None, arms, own)
+        event = loop.decide(number, str(number), None, loop.pool(arms, own))
         value = 0.75 if (event.index == 0) == (number < _ROUNDS // 2) else 0.25  # no clicks: nobody is to be warned
         loop.reward(number, event.id, min(max(value, low), high), None)
         loop.tick(number)

@@ -117,7 +117,7 @@ def replay_log(rows: Iterable[tuple[dict[str, Any], AnyEvent]]) -> LogReplay:
             found.identical += same
             if not same and len(found.differing) < _KEPT:
                 found.differing.append(event.id)
-        loop.closed.clear()
+        loop.forget_closed()
         loop.found.clear()
     if not loops:
         raise ValueError("the log is empty")
@@ -132,7 +132,7 @@ def replay_log(rows: Iterable[tuple[dict[str, Any], AnyEvent]]) -> LogReplay:
 
 def _again(loop: Loop, seq: int, event: AnyEvent) -> bool:
     """Do what an event did; False for a decision that comes out otherwise."""
-    if isinstance(event, Rewarded) and event.id not in loop.open:
+    if isinstance(event, Rewarded) and event.id not in loop.recent:
         raise ValueError(f"event {seq}: a reward for decision {event.id!r}, which is not open")
     try:
         return loop.apply(event, verify=True)

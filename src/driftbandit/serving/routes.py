@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from driftbandit.serving import export, views
 from driftbandit.serving.asgi import Route
-from driftbandit.serving.batches import DecisionBatch, DecisionResults, RewardAnswer, RewardBatch, RewardResults
+from driftbandit.serving.batches import DecisionResults, RewardAnswer, RewardResults
+from driftbandit.serving.bodies import DecisionBatch, RewardBatch
 from driftbandit.serving.messages import (
     CatalogueRequest,
     Configuration,

@@ -20,6 +20,9 @@ MAX_WAITING = 20_000
 """Commands that may wait; more are turned away."""
 
 _GROUP = 1_000
+_TOGETHER = 200
+"""Decisions that are looked up together, and then dealt with."""
+
 _HOUSEKEEPING_S = 1.0
 
 
@@ -33,6 +36,7 @@ class TooBusy(Exception):
 
 Call = Callable[[Engine], Any]
 Ids = tuple[str, list[str]] | None
+Waiting = tuple[Call, Ids, "asyncio.Future[Any]"]
 
 
 class Runner(threading.Thread):
@@ -50,7 +54,7 @@ class Runner(threading.Thread):
         super().__init__(name="driftbandit-engine", daemon=True)
         self._make = make
         self._loop = loop
-        self._waiting: deque[tuple[Call, Ids, asyncio.Future[Any]]] = deque()
+        self._waiting: deque[Waiting] = deque()
         self._wake = threading.Event()
         self._stopping = False
         self._next_check = 0.0
@@ -116,17 +120,18 @@ class Runner(threading.Thread):
         return min(_HOUSEKEEPING_S, max(0.0, due / 1000.0 - time.time())) if due < float("inf") else _HOUSEKEEPING_S
 
     def _turn(self, engine: Engine) -> None:
-        taken: list[tuple[Call, Ids, asyncio.Future[Any]]] = []
+        taken: list[Waiting] = []
         waiting = self._waiting
         while waiting and len(taken) < _GROUP:
             taken.append(waiting.popleft())
         if waiting:
             self._wake.set()
+        futures = [future for _, _, future in taken]
         results: list[Any] = []
         try:
-            self._look_up(engine, taken)
-            for call, _, _ in taken:
-                results.append(self._carry_out(engine, call))
+            taken.reverse()
+            while taken:
+                self._carry_out(engine, taken, results)
             engine.tick()
             now = time.monotonic()
             if now >= self._next_check:
@@ -144,26 +149,29 @@ class Runner(threading.Thread):
             else:
                 logger.exception("the engine failed")
             self._fail(error)
-            results = [Unavailable(str(error))] * len(taken)
-        if taken:
-            futures = [future for _, _, future in taken]
+            results = [Unavailable(str(error))] * len(futures)
+        if futures:
             self._loop.call_soon_threadsafe(_deliver, futures, results)
 
     @staticmethod
-    def _carry_out(engine: Engine, call: Call) -> Any:
-        try:
-            return call(engine)
-        except Refused as refusal:
-            return refusal
-
-    @staticmethod
-    def _look_up(engine: Engine, taken: list[tuple[Call, Ids, asyncio.Future[Any]]]) -> None:
+    def _carry_out(engine: Engine, taken: list[Waiting], results: list[Any]) -> None:
+        """Carry out the last few commands: not more than the processor's cache holds, and none of them is kept."""
         named: dict[str, list[str]] = {}
-        for _, ids, _ in taken:
+        calls: list[Call] = []
+        count = 0
+        while taken and count < _TOGETHER:
+            call, ids, _ = taken.pop()
+            calls.append(call)
             if ids is not None:
                 named.setdefault(ids[0], []).extend(ids[1])
+                count += len(ids[1])
         for name, ids_of in named.items():
             engine.look_up(name, ids_of)
+        for call in calls:
+            try:
+                results.append(call(engine))
+            except Refused as refusal:
+                results.append(refusal)
 
     def _fail(self, error: Exception) -> None:
         """Memory may be ahead of the store: nothing more is answered before a recovery."""

@@ -17,7 +17,8 @@ class Bucket(msgspec.Struct, array_like=True, gc=False):
     reward: float = 0.0
     changes: int = 0
     misses: tuple[float, float, float] | None = None
-    """The leading member's miss rate, and the bounds above which one is spawned and it is retired."""
+    """The leading member's miss rate, and the bounds above which one is spawned and it is retired: looked up once a
+    bucket, for that costs more than learning."""
 
     def add(self, other: Bucket) -> None:
         """Count what the other one counted."""
@@ -33,48 +34,16 @@ class Series(msgspec.Struct, array_like=True):
     """Decisions, closed windows, rewards and changes over time.
 
     >>> series = Series()
-    >>> series.decided(1000); series.closed(7000, 0.5)
+    >>> series.at(1000).decisions += 1
+    >>> series.at(7000).reward += 0.5
     >>> [(bucket.start, bucket.decisions, bucket.reward) for bucket in series.buckets(0)]
     [(0, 1, 0.0), (5000, 0, 0.5)]
     """
 
     tiers: list[list[Bucket]] = msgspec.field(default_factory=lambda: [[] for _ in TIERS])
 
-    def decided(self, time: int) -> None:
-        """Count a decision."""
-        self._at(time).decisions += 1
-
-    def closed(self, time: int, reward: float) -> None:
-        """Count a window that closed with this reward."""
-        bucket = self._at(time)
-        bucket.closed += 1
-        bucket.reward += reward
-
-    def changed(self, time: int) -> None:
-        """Count a change."""
-        self._at(time).changes += 1
-
-    def lacks_misses(self, time: int) -> bool:
-        """Whether the miss rate is still unknown at this time."""
-        return self._at(time).misses is None
-
-    def missed(self, time: int, misses: tuple[float, float, float]) -> None:
-        """Note a miss rate and its bounds: once a bucket, for looking them up costs more than learning."""
-        self._at(time).misses = misses
-
-    def buckets(self, tier: int) -> list[Bucket]:
-        """The buckets of a tier, oldest first; the latest may still fill."""
-        length, keep = TIERS[tier]
-        merged: list[Bucket] = [msgspec.structs.replace(bucket) for bucket in self.tiers[tier]]
-        for finer in self.tiers[:tier][::-1]:  # what has not been rolled up yet
-            for bucket in finer[-1:]:
-                start = bucket.start - bucket.start % length
-                if not merged or merged[-1].start < start:
-                    merged.append(Bucket(start))
-                merged[-1].add(bucket)
-        return merged[-keep:]
-
-    def _at(self, time: int) -> Bucket:
+    def at(self, time: int) -> Bucket:
+        """The bucket of a time, which must not be before those asked for earlier."""
         finest = self.tiers[0]
         length, keep = TIERS[0]
         start = time - time % length
@@ -87,6 +56,18 @@ class Series(msgspec.Struct, array_like=True):
         if len(finest) > keep:
             del finest[0]
         return bucket
+
+    def buckets(self, tier: int) -> list[Bucket]:
+        """The buckets of a tier, oldest first; the latest may still fill."""
+        length, keep = TIERS[tier]
+        merged: list[Bucket] = [msgspec.structs.replace(bucket) for bucket in self.tiers[tier]]
+        for finer in self.tiers[:tier][::-1]:  # what has not been rolled up yet
+            for bucket in finer[-1:]:
+                start = bucket.start - bucket.start % length
+                if not merged or merged[-1].start < start:
+                    merged.append(Bucket(start))
+                merged[-1].add(bucket)
+        return merged[-keep:]
 
     def _roll_up(self, tier: int, done: Bucket) -> None:
         """Add a finished bucket to the next coarser tier."""

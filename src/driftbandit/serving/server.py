@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import time
 from collections.abc import Callable
@@ -90,6 +91,8 @@ def make_server(app: App, host: str, port: int, started: Callable[[], object] = 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
+            gc.collect()
+            gc.freeze()  # modules, routes and compiled code stay: no collection needs to look at them again
             if self.started:
                 started()
 

@@ -37,7 +37,7 @@ def totals(engine: Engine, name: str) -> dict[str, Any]:
     for part in engine.parts(name):
         for field in Counts.__struct_fields__:
             setattr(counts, field, getattr(counts, field) + getattr(part.counts, field))
-        waiting += len(part.open)
+        waiting += part.waiting
         scopes += 0 if part.models is None else len(part.models)
     found: dict[str, Any] = {
         field: getattr(counts, field) for field in Counts.__struct_fields__ if not field.startswith("shadow_")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -75,8 +76,8 @@ class ClosedRow(msgspec.Struct, frozen=True, gc=False):
 class Snapshot:
     """State of a loop's shard after event `seq`: its core, the models that changed, the decisions that closed.
 
-    `models` are (role, epoch, scope, packed state); `epochs` are the current epoch of each role, and models of
-    earlier ones may go.
+    `models` are (role, epoch, scope, packed state), `closed` are (id, number of the event, reward); `epochs` are the
+    current epoch of each role, and models of earlier ones may go.
     """
 
     loop: int
@@ -84,17 +85,31 @@ class Snapshot:
     seq: int
     core: bytes
     models: list[tuple[int, int, str, bytes]]
-    closed: list[ClosedRow]
+    closed: list[tuple[str, int, float | None]]
     epochs: tuple[int, int]
 
 
 class Run(NamedTuple):
-    """Encoded events of a loop's shard that follow each other; `first` is the number of the first."""
+    """Events `first` to `last` of a loop's shard; `bodies` are they, as one MessagePack array.
+
+    >>> Run.of(1, 0, 7, [b"\\x01", b"\\x02"])
+    Run(loop=1, shard=0, first=7, last=8, bodies=b'\\x92\\x01\\x02')
+    """
 
     loop: int
     shard: int
     first: int
-    bodies: list[bytes]
+    last: int
+    bodies: bytes
+
+    @classmethod
+    def of(cls, loop: int, shard: int, first: int, bodies: Sequence[bytes]) -> Run:
+        """Put encoded events together."""
+        return cls(loop, shard, first, first + len(bodies) - 1, _pack([msgspec.Raw(body) for body in bodies]))
+
+    def event(self, seq: int) -> bytes:
+        """One of the events, encoded."""
+        return bytes(_unpack(self.bodies)[seq - self.first])
 
 
 @dataclass(slots=True)
@@ -110,23 +125,14 @@ class Batch:
 
 
 _pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(list[bytes]).decode
-
-
-def event_rows(runs: list[Run]) -> list[tuple[int, int, int, int, bytes]]:
-    """Events as rows of a table, one row for what a commit adds to a loop's shard: (loop, shard, first, last, bodies).
-
-    >>> [row[:4] for row in event_rows([Run(1, 0, 7, [b"a", b"c"]), Run(2, 0, 1, [b"b"])])]
-    [(1, 0, 7, 8), (2, 0, 1, 1)]
-    """
-    return [(loop, shard, first, first + len(bodies) - 1, _pack(bodies)) for loop, shard, first, bodies in runs]
+_unpack = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 
 
 def bodies_after(rows: list[tuple[int, bytes]], after: int, limit: int) -> list[tuple[int, bytes]]:
-    """Events of (first, bodies) rows after a number, at most `limit`."""
+    """Events of a table's (first, bodies) after a number, at most `limit`."""
     found: list[tuple[int, bytes]] = []
     for first, packed in rows:
-        found += [(seq, body) for seq, body in enumerate(_unpack(packed), first) if seq > after]
+        found += [(seq, bytes(body)) for seq, body in enumerate(_unpack(packed), first) if seq > after]
         if len(found) >= limit:
             break
     return found[:limit]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from driftbandit.serving.stores.base import (
     Batch,
     ChangeRow,
@@ -41,7 +43,9 @@ def check_store(make: Callable[[], Store]) -> None:
     reader = store.reader()
     assert reader.events(number, 0, 0, 100) == expected, "a reader must see what was committed"
     assert reader.hold() == {}, "a reader must hold nothing"
-    _refuses(lambda: reader.commit(Batch(events=[Run(number, 0, 99, [b"x"])])), "a reader must not write to the log")
+    _refuses(
+        lambda: reader.commit(Batch(events=[Run.of(number, 0, 99, [b"\x01"])])), "a reader must not write to the log"
+    )
     reader.close()
     store.close()
 
@@ -71,14 +75,15 @@ def _check_loops(store: Store) -> int:
 
 
 def _check_log(store: Store, number: int) -> None:
-    store.commit(Batch(events=[Run(number, 0, 1, [b"a", b"\x00b"])]))
-    store.commit(Batch(events=[Run(number, 0, 3, [b"c"]), Run(number + 1, 0, 1, [b"other"])]))
-    assert store.events(number, 0, 0, 2) == [(1, b"a"), (2, b"\x00b")], "events come in order, at most the limit"
-    assert store.events(number, 0, 2, 9) == [(3, b"c")], "events after a number must exclude it"
-    assert store.event(number, 0, 2) == b"\x00b", "one event by number"
+    first, second, third, other = (msgspec.msgpack.encode(event) for event in ("a", b"\x00b", ["c"], None))
+    store.commit(Batch(events=[Run.of(number, 0, 1, [first, second])]))
+    store.commit(Batch(events=[Run.of(number, 0, 3, [third]), Run.of(number + 1, 0, 1, [other])]))
+    assert store.events(number, 0, 0, 2) == [(1, first), (2, second)], "events come in order, at most the limit"
+    assert store.events(number, 0, 2, 9) == [(3, third)], "events after a number must exclude it"
+    assert store.event(number, 0, 2) == second, "one event by number"
     assert store.event(number, 0, 9) is None, "no event, None"
     for wrong in (2, 3, 5):  # twice, twice, a gap
-        again = Batch(events=[Run(number + 1, 0, 2, [b"fine"]), Run(number, 0, wrong, [b"wrong"])])
+        again = Batch(events=[Run.of(number + 1, 0, 2, [first]), Run.of(number, 0, wrong, [first])])
         _refuses(lambda batch=again: store.commit(batch), "events must follow each other without gaps")  # type: ignore[misc]
     assert len(store.events(number, 0, 0, 9)) == 3, "a failed commit must leave nothing behind"
     assert len(store.events(number + 1, 0, 0, 9)) == 1, "a failed commit must leave nothing behind"
@@ -87,12 +92,14 @@ def _check_log(store: Store, number: int) -> None:
 def _check_snapshots(store: Store, number: int) -> None:
     assert store.snapshot(number, 0) is None, "no snapshot, None"
     first = [(0, 1, "ann", b"A1"), (0, 1, "bob", b"B1"), (1, 1, "ann", b"S1")]
-    closed = [ClosedRow(number, "d1", 0, 1, 0.5), ClosedRow(number, "d2 ü", 0, 2, None)]
+    closed: list[tuple[str, int, float | None]] = [("d1", 1, 0.5), ("d2 ü", 2, None)]
     store.commit(Batch(snapshots=[Snapshot(number, 0, 2, b"core", first, closed, (1, 1))]))
     assert store.snapshot(number, 0) == (2, b"core"), "the snapshot that was saved"
     assert store.model_scopes(number, 0, 0, 1) == ["ann", "bob"], "models by role and epoch"
     found = store.closed(number, ["d1", "d2 ü", "d3"])
-    assert sorted(found, key=lambda row: row.id) == closed, "closed decisions by id"
+    assert sorted(found, key=lambda row: row.id) == [ClosedRow(number, row[0], 0, *row[1:]) for row in closed], (
+        "closed decisions by id"
+    )
     assert store.closed(number + 1, ["d1"]) == [], "closed decisions belong to a loop"
     assert store.closed(number, [f"n{i}" for i in range(2000)]) == [], "many unknown ids"
     second = [(0, 1, "ann", b"A2"), (1, 2, "ann", b"S2")]

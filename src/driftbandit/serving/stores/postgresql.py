@@ -28,7 +28,6 @@ from driftbandit.serving.stores.base import (
     StoreError,
     VersionConflict,
     bodies_after,
-    event_rows,
 )
 
 SHARDS = 16
@@ -273,11 +272,11 @@ class PostgreSQLStore:
         shards |= {shot.shard for shot in batch.snapshots}
         with _errors(), self._db.transaction(), self._db.cursor() as cursor:
             self._check_tokens(shards)
-            rows = event_rows(batch.events)
-            for loop, shard, first, _, _ in rows:
-                if first != self._last(loop, shard) + 1:
-                    raise StoreError(f"event {first} of loop {loop} does not follow {self._last(loop, shard)}")
-            self._insert(cursor, "events", "", rows)
+            for run in batch.events:
+                if run.first != self._last(run.loop, run.shard) + 1:
+                    last = self._last(run.loop, run.shard)
+                    raise StoreError(f"event {run.first} of loop {run.loop} does not follow {last}")
+            self._insert(cursor, "events", "", batch.events)
             changes = [(c.loop, c.shard, c.number, c.seq, c.time, c.scope, c.body) for c in batch.changes]
             self._insert(cursor, "changes", "ON CONFLICT DO NOTHING", changes)
             for shot in batch.snapshots:
@@ -286,7 +285,7 @@ class PostgreSQLStore:
                 self._insert(cursor, "snapshots", replace, [(*at, shot.seq, shot.core)])
                 replace = "ON CONFLICT (loop, shard, role, epoch, scope) DO UPDATE SET state = excluded.state"
                 self._insert(cursor, "models", replace, [(*at, *row) for row in shot.models])
-                closed = [(c.loop, c.id, c.shard, c.seq, c.reward) for c in shot.closed]
+                closed = [(shot.loop, ident, shot.shard, seq, reward) for ident, seq, reward in shot.closed]
                 self._insert(cursor, "closed", "ON CONFLICT DO NOTHING", closed)
                 for role, epoch in enumerate(shot.epochs):
                     cursor.execute(

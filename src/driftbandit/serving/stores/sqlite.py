@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 
 from driftbandit.serving.stores.base import (
     Batch,
@@ -20,7 +21,6 @@ from driftbandit.serving.stores.base import (
     StoreError,
     VersionConflict,
     bodies_after,
-    event_rows,
 )
 
 _SCHEMA = """
@@ -48,7 +48,15 @@ CREATE TABLE IF NOT EXISTS keys (
     revoked INTEGER) STRICT, WITHOUT ROWID;
 """
 _LOOP = "number, name, version, config, arms_version, arms"
+_PRAGMAS = (
+    "journal_mode = WAL",
+    "synchronous = FULL",
+    "wal_autocheckpoint = 4000",  # pages: 16 MB, so that pages written often are copied seldom
+    "cache_size = -65536",
+    "foreign_keys = ON",
+)
 _BUSY_MS = 10_000
+_ROWS = 100
 
 
 class SQLiteStore:
@@ -101,7 +109,7 @@ class SQLiteStore:
             self._db = apsw.Connection(str(self.path), vfs=self._vfs)
             self._db.set_busy_timeout(_BUSY_MS)
             self._check_owner()
-            for pragma in ("journal_mode = WAL", "synchronous = FULL", "cache_size = -65536", "foreign_keys = ON"):
+            for pragma in _PRAGMAS:
                 self._db.execute(f"PRAGMA {pragma}")
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute(_SCHEMA)
@@ -195,10 +203,11 @@ class SQLiteStore:
             raise StoreError(f"{self.path}: opened for reading")
         with self._transaction():
             many = self._db.executemany
-            for loop, shard, first, last, bodies in event_rows(batch.events):
-                if first != self._last(loop, shard) + 1:
-                    raise StoreError(f"event {first} of loop {loop} does not follow {self._last(loop, shard)}")
-                self._db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (loop, shard, first, last, bodies))
+            for run in batch.events:
+                if run.first != self._last(run.loop, run.shard) + 1:
+                    last = self._last(run.loop, run.shard)
+                    raise StoreError(f"event {run.first} of loop {run.loop} does not follow {last}")
+                self._db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", run)
             if batch.changes:
                 rows = [(c.loop, c.shard, c.number, c.seq, c.time, c.scope, c.body) for c in batch.changes]
                 many("INSERT OR IGNORE INTO changes VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
@@ -207,8 +216,10 @@ class SQLiteStore:
                 self._db.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", (*at, shot.seq, shot.core))
                 many("INSERT OR REPLACE INTO models VALUES (?, ?, ?, ?, ?, ?)", [(*at, *row) for row in shot.models])
                 # Sorted, so that neighbours share the pages that are written.
-                closed = sorted((c.loop, c.id, c.shard, c.seq, c.reward) for c in shot.closed)
-                many("INSERT OR IGNORE INTO closed VALUES (?, ?, ?, ?, ?)", closed)
+                insert = (
+                    f"INSERT OR IGNORE INTO closed (id, seq, reward, loop, shard) VALUES (?, ?, ?, {at[0]}, {at[1]})"
+                )
+                many(insert, sorted(shot.closed))
                 for role, epoch in enumerate(shot.epochs):
                     self._db.execute(
                         "DELETE FROM models WHERE loop = ? AND shard = ? AND role = ? AND epoch < ?", (*at, role, epoch)
@@ -257,15 +268,12 @@ class SQLiteStore:
 
     def closed(self, loop: int, ids: list[str]) -> list[ClosedRow]:
         """Closed decisions among these ids."""
-        found: list[ClosedRow] = []
-        for start in range(0, len(ids), 500):
-            part = ids[start : start + 500]
-            marks = ", ".join("?" * len(part))
-            rows = self._all(
-                f"SELECT loop, id, shard, seq, reward FROM closed WHERE loop = ? AND id IN ({marks})", loop, *part
-            )
-            found += [ClosedRow(*row) for row in rows]
-        return found
+        rows = self._all(
+            "SELECT closed.* FROM json_each(?) AS given CROSS JOIN closed "
+            "ON closed.loop = ? AND closed.id = given.value",
+            *(msgspec.json.encode(ids).decode(), loop),
+        )
+        return [ClosedRow(*row) for row in rows]
 
     def changes(self, loop: int, shard: int, after: int, limit: int) -> list[ChangeRow]:
         """Changes after a number, in order."""

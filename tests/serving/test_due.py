@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from driftbandit.serving.due import Due
+from driftbandit.serving.records import Open
+
+
+def decision(seq: int, expires: int) -> Open:
+    return Open(str(seq), seq, expires, "", 0, 0, 0, None, 0.0)
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 20)), max_size=60), st.integers(0, 5))
+def test_decisions_come_in_the_order_in_which_their_windows_close(steps: list[tuple[bool, int]], first: int) -> None:
+    """Against a list that is sorted every time; windows get longer and shorter at will."""
+    waiting = [decision(seq, 10 - seq) for seq in range(first)]
+    due = Due(waiting)
+    for seq, (taken, number) in enumerate(steps, first):
+        if taken:
+            expected = sorted((r for r in waiting if r.expires <= number), key=lambda r: (r.expires, r.seq))
+            assert due.take(number) == expected
+            waiting = [record for record in waiting if record.expires > number]
+        else:
+            waiting.append(decision(seq, number))
+            due.add(waiting[-1])
+        assert due.first == min((record.expires for record in waiting), default=float("inf"))
