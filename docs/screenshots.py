@@ -39,7 +39,7 @@ def main() -> None:
     """Run the demo and take the pictures."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--url", help="of a demo that runs already")
-    options.add_argument("--changes", type=int, default=4, help="to wait for")
+    options.add_argument("--changes", type=int, default=3, help="to wait for")
     options.add_argument("--out", type=Path, default=IMAGES)
     given = options.parse_args()
     demo = None
@@ -60,7 +60,7 @@ def main() -> None:
                 page.goto(url + path)
                 page.wait_for_selector("#live.on")
                 shot = Image.open(io.BytesIO(page.screenshot(full_page=True)))
-                shot.convert("RGB").quantize(64).save(given.out / f"{name}.png", optimize=True)
+                shot.convert("RGB").quantize(128).save(given.out / f"{name}.png", optimize=True)
                 page.close()
             browser.close()
     finally:

@@ -379,3 +379,14 @@ def test_copies_do_not_warn_again():
     clicks(pickle.loads(pickle.dumps(policy)), 1000, 0.2)
     with pytest.warns(ClickWarning):
         clicks(DLinUCB(1, 0.5), 100, 0.2)
+
+
+def test_says_whether_it_judges_clicks():
+    policy = DLinUCB(dim=1, noise="auto")
+    assert not policy.judges_clicks  # nothing is known yet
+    for reward in (1.0, 2.0) * 10:
+        policy.learn([1.0], reward)
+    assert policy.judges_clicks
+    policy.learn([1.0], 1.5)  # a third value
+    assert not policy.judges_clicks
+    assert not DLinUCB(dim=1, noise=0.5).judges_clicks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
 import re
 import signal
 import subprocess
@@ -142,6 +143,47 @@ def test_members_and_their_miss_rates(http: httpx.Client, url: str, open_page: A
     assert page.locator("#history li").count() == len(changes)
     rates = [bucket["miss_rate"] for bucket in http.get(f"/v1/loops/{name}/stats").json()["series"]]
     assert any(rate is not None for rate in rates)
+
+
+def test_clicks_are_not_judged_by_misses(http: httpx.Client, url: str, open_page: Any) -> None:
+    name = make_loop(http, policy="dlinucb", dim=2)
+    arms = [{"id": "a", "features": [1.0, 0.0]}, {"id": "b", "features": [0.0, 1.0]}]
+    rng = random.Random(0)
+    for number in range(12):
+        batch = [{"decision_id": f"{number}-{i}", "arms": arms} for i in range(100)]
+        decisions = http.post(f"/v1/loops/{name}/decisions:batch", json={"decisions": batch}).json()["results"]
+        rewards = []
+        for decision in (result["decision"] for result in decisions):
+            rate = 0.9 if (decision["index"] == 0) == (number < 6) else 0.1
+            rewards.append({"decision_id": decision["decision_id"], "value": float(rng.random() < rate)})
+        http.post(f"/v1/loops/{name}/rewards:batch", json={"rewards": rewards})
+    shared = http.get(f"/v1/loops/{name}/scopes").json()["shared"]
+    assert shared["judges_clicks"] is True
+    page = open_page(url + path_of(name))
+    assert "no misses to count" in page.inner_text("#misses")
+    assert page.locator("#misses svg").count() == 0
+    assert re.search(r"log-likelihood ratio of its latest clicks, [\d.]+, passed 6.9", page.inner_text("#history"))
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_labels_of_values_stand_beside_the_charts(http: httpx.Client, url: str, open_page: Any, width: int) -> None:
+    name = make_loop(http)
+    play(http, f"/v1/loops/{name}", 300, 1000, seed=5)
+    page = open_page(url + path_of(name), width)
+    page.wait_for_selector("#pace .bar", state="attached")
+    for section, shapes in (("reward", ".area, .line"), ("pace", ".bar")):
+        edge = """([section, shapes]) => {
+            const labels = [...document.querySelectorAll(`#${section} .tick[text-anchor=end]`)];
+            const drawn = [...document.querySelectorAll(shapes.split(', ').map(s => `#${section} ${s}`).join())];
+            const card = document.getElementById(section).getBoundingClientRect();
+            return [labels.length, Math.min(...labels.map(e => e.getBoundingClientRect().left)) - card.left,
+                    Math.min(...drawn.map(e => e.getBoundingClientRect().left))
+                    - Math.max(...labels.map(e => e.getBoundingClientRect().right))];
+        }"""
+        labels, inside, apart = page.evaluate(edge, [section, shapes])
+        assert labels >= 2
+        assert inside >= 0
+        assert apart > 0
 
 
 def test_the_most_changed_scopes(http: httpx.Client, url: str, open_page: Any) -> None:

@@ -251,6 +251,11 @@ class DLinUCB(MemberPolicy):
         """What ``noise='auto'`` takes the noise for; None before there is enough data, or where the noise was given."""
         return (self._unknown.deviation or None) if isinstance(self._unknown, UnknownNoise) else None
 
+    @property
+    def judges_clicks(self) -> bool:
+        """Whether, so far, many rewards are judged at a time instead of by misses: ``noise='auto'`` on clicks."""
+        return isinstance(self._unknown, UnknownNoise) and self.rounds > 0 and bool(self._unknown.lumpy)
+
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Show the reward of an arm with these features, shape (dim,), to every member; returns the changes."""
         x = as_example(features, self.dim)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from driftbandit.policies.dlinucb import DLinUCB
 from driftbandit.policies.driftucb import DriftUCB
 from driftbandit.serving.config import weights_of
 from driftbandit.serving.loop import Loop
@@ -77,6 +78,8 @@ def describe(loop: Loop, scope: str) -> dict[str, Any] | None:
 
 def _explanation(policy: Any) -> dict[str, Any]:
     """What a policy says of itself, where it does."""
+    if isinstance(policy, DLinUCB):
+        return {"noise": policy.noise_estimate, "judges_clicks": policy.judges_clicks}
     if not isinstance(policy, DriftUCB):
         return {}
     why = policy.explain()

@@ -38,7 +38,7 @@ def tiles(facts: Facts) -> str:
     more = "+" if len(facts.all_events) == MOST_EVENTS else ""
     found = [
         ("mean reward, lately", number(mean)),
-        ("decisions a second", number(round(rate, 1))),
+        ("decisions a second", f"{rate:,.1f}"),
         ("changes noticed", f"{alarms:,}{more}"),
         ("decisions", number(totals["decisions"])),
         ("rewards awaited", number(totals["open"])),

@@ -40,7 +40,7 @@ def document(title: str, body: str, *, signed_in: bool = False) -> bytes:
 def loop_page(facts: Facts, sections: dict[str, str], live: str, *, signed_in: bool) -> bytes:
     """A loop's page."""
     config = facts.config
-    shape = "context-free" if config.dim is None else f"{config.dim} features"
+    shape = "Context-free" if config.dim is None else f"{config.dim} features"
     models = "one model a scope" if config.scoped else "one model for everyone"
     learns = "when its window closes" if config.learn == "window_close" else "as it arrives"
     about = (
@@ -97,7 +97,7 @@ def _card(brief: Brief) -> str:
         f"<small>{escape(policy_title(brief.config.policy))}, "
         f"{'a model a scope' if brief.config.scoped else 'one model'}</small>{spark}"
         f"<dl><div><dt>mean reward</dt><dd>{number(mean)}</dd></div>"
-        f"<div><dt>decisions a second</dt><dd>{number(round(rate, 1))}</dd></div>"
+        f"<div><dt>decisions a second</dt><dd>{rate:,.1f}</dd></div>"
         f"<div><dt>decisions</dt><dd>{number(brief.totals['decisions'])}</dd></div></dl><p>{last}</p></a>"
     )
 

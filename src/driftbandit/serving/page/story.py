@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from driftbandit.serving.page.words import percent
+from driftbandit.serving.page.words import number, percent
 from driftbandit.serving.stores.base import ChangeRow
 
 ALARMS = frozenset({"spawned", "restarted"})
@@ -60,7 +60,10 @@ class Event:
                 f"log-evidence {facts['log_evidence']:.1f} passed {facts['threshold']:.1f}; "
                 f"the shift came about {ago:,.0f} {rewards} earlier"
             )
-        return ", ".join(f"{name.replace('_', ' ')} {value:.3g}" for name, value in facts.items())
+        if "log_likelihood_ratio" in facts:
+            ratio, bound = facts["log_likelihood_ratio"], facts["bound"]
+            return f"the log-likelihood ratio of its latest clicks, {ratio:.1f}, passed {bound:.1f}"
+        return ", ".join(f"{name.replace('_', ' ')} {number(value)}" for name, value in facts.items())
 
 
 @dataclass(frozen=True, slots=True)

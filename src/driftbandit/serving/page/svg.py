@@ -96,10 +96,11 @@ class Values:
         return [round(k * step, 12) for k in range(first, math.floor(self.high / step + 1e-9) + 1)]
 
 
-def chart(height: int, name: str, *parts: str) -> str:
-    """The whole picture; `name` is read out to those who do not see it."""
+def chart(height: int, name: str, *parts: str, axis: bool = False) -> str:
+    """The whole picture; `name` is read out to those who do not see it. With `axis` there is room on its left."""
+    kind = "chart axis" if axis else "chart"
     return (
-        f'<svg class="chart" width="100%" height="{height}" role="img" aria-label="{escape(name)}">'
+        f'<svg class="{kind}" width="100%" height="{height}" role="img" aria-label="{escape(name)}">'
         f"{''.join(parts)}</svg>"
     )
 
@@ -111,7 +112,7 @@ def stretched(height: int, *parts: str) -> str:
 
 
 def grid(times: Times, values: Values | None, bottom: int) -> str:
-    """Lines and labels of both axes; the labels of values stand on their lines, inside the chart."""
+    """Lines and labels of both axes; the labels of values stand on the left of a chart that has an axis."""
     parts = [
         f'<text class="tick" x="{place:.2f}%" y="{bottom + 14}" text-anchor="middle">{text}</text>'
         f'<line class="grid" x1="{place:.2f}%" x2="{place:.2f}%" y1="{bottom}" y2="{bottom + 4}"/>'
@@ -120,7 +121,7 @@ def grid(times: Times, values: Values | None, bottom: int) -> str:
     for value in [] if values is None else values.ticks():
         y = values.at(value)  # type: ignore[union-attr]
         parts.append(f'<line class="grid" x1="0" x2="100%" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text class="tick halo" x="0" y="{y - 3:.1f}">{value:g}</text>')
+        parts.append(f'<text class="tick" x="-8" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>')
     return "".join(parts)
 
 

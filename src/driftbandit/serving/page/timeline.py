@@ -44,6 +44,7 @@ def reward(facts: Facts) -> str:
     picture = svg.chart(
         *(210, "Mean reward over time, with detected changes", svg.grid(times, values, int(floor))),
         *(svg.stretched(210, *shapes), small, hover, _marks(facts, 14, int(floor))),
+        axis=True,
     )
     return f"{head}{picture}<p class='legend'>{_legend(facts)}</p>"
 
@@ -107,11 +108,11 @@ def lanes_chart(facts: Facts) -> str:
         parts.append(f'<text class="{name}" x="{at:.2f}%" y="{row * _LANE + 16}" {side}>{lane.title}</text>')
     hidden = f" The {len(found) - len(shown)} before them are not shown." if len(found) > len(shown) else ""
     if members:
-        title, note = "Members", "From spawn to retirement; the strong one chooses."
+        title, note = "Members", "From spawn to retirement. The blue one chooses."
     else:
         title, note = "Models", "A new one takes over at each detected change."
     of = f" of {escape(facts.scope)}" if facts.config.scoped and facts.scope else ""
-    picture = svg.chart(_LANE * len(shown) + 18, f"{title}: lanes over time", *parts)
+    picture = svg.chart(_LANE * len(shown) + 18, f"{title}: lanes over time", *parts, axis=True)
     return f"<h2>{title}{of}</h2>{picture}<p class='legend'>{note}{hidden}</p>"
 
 
@@ -119,6 +120,9 @@ def misses(facts: Facts) -> str:
     """Miss rates against their two bounds: over time, and of every member now."""
     if facts.model is None or not facts.model["members"]:
         return ""
+    if facts.model.get("judges_clicks"):
+        why = "So far rewards are clicks. Many of them are judged at a time, so there are no misses to count."
+        return f"<h2>Miss rate</h2><p class='empty'>{why}</p>"
     times = facts.times
     samples = [(bucket.start, bucket.misses) for bucket in facts.points() if bucket.misses is not None]
     rows = "".join(_bullet(member, facts.model["leader"]) for member in facts.model["members"][-_MOST_LANES:])
@@ -146,6 +150,7 @@ def misses(facts: Facts) -> str:
         picture = svg.chart(
             *(138, "Miss rate of the leading member and its bounds", svg.grid(times, values, 120)),
             *(svg.stretched(138, *traces), peaks),
+            axis=True,
         )
     legend = (
         "<span><span class='key line-key'></span>miss rate of the leading member</span> "
@@ -184,9 +189,9 @@ def pace(facts: Facts) -> str:
         f'<rect class="bar" x="{times.at(bucket.start):.2f}%" y="{values.at(rate):.1f}" '
         f'height="{floor - values.at(rate):.1f}" '
         f'width="{0.85 * (times.at(bucket.start + facts.step) - times.at(bucket.start)):.2f}%">'
-        f"<title>{svg.label(bucket.start)}: {number(round(rate, 1))} a second</title></rect>"
+        f"<title>{svg.label(bucket.start)}: {rate:,.1f} a second</title></rect>"
         for bucket, rate in zip(points, rates, strict=True)
     )
     return "<h2>Decisions a second</h2>" + svg.chart(
-        100, "Decisions a second over time", bars, svg.grid(times, values, int(floor))
+        100, "Decisions a second over time", bars, svg.grid(times, values, int(floor)), axis=True
     )

@@ -17,12 +17,12 @@ def percent(share: float) -> str:
 def number(value: float | None) -> str:
     """A number for reading.
 
-    >>> number(None), number(12345), number(0.12345), number(48.61)
-    ('–', '12,345', '0.123', '48.6')
+    >>> number(None), number(12345), number(0.12345), number(0.53), number(48.61), number(486.1)
+    ('–', '12,345', '0.123', '0.530', '48.6', '486')
     """
     if value is None:
         return "–"
-    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1000 else f"{value:.3g}"
+    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 100 else f"{value:#.3g}"
 
 
 def signed(value: float) -> str:
