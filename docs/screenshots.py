@@ -60,7 +60,9 @@ def main() -> None:
                 page.goto(url + path)
                 page.wait_for_selector("#live.on")
                 shot = Image.open(io.BytesIO(page.screenshot(full_page=True)))
-                shot.convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE).save(given.out / f"{name}.png", optimize=True)
+                shot.convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE).save(
+                    given.out / f"{name}.png", optimize=True
+                )
                 page.close()
             browser.close()
     finally:
