@@ -43,6 +43,8 @@ class Choice:
         The probability with which it was drawn.
     fallback : bool
         Whether the service could not be reached in time.
+    scope : str or None
+        Whose model decided, by which several service processes find the decision when its reward comes.
     """
 
     decision_id: str | None
@@ -50,6 +52,7 @@ class Choice:
     index: int
     propensity: float
     fallback: bool = False
+    scope: str | None = None
 
 
 class Client:
@@ -72,7 +75,7 @@ class Client:
     --------
     >>> client = Client("http://127.0.0.1:9", "news", retries=0, timeout=0.5)
     >>> client.decide(["a", "b"], fallback="b")
-    Choice(decision_id=None, arm='b', index=1, propensity=1.0, fallback=True)
+    Choice(decision_id=None, arm='b', index=1, propensity=1.0, fallback=True, scope=None)
     """
 
     def __init__(self, url: str, loop: str, *, key: str | None = None, timeout: float = 1.0, retries: int = 3) -> None:
@@ -120,12 +123,19 @@ class Client:
             if fallback is None or (error.status and error.status not in _TRY_AGAIN):
                 raise
             ids = [arm if isinstance(arm, str) else arm["id"] for arm in arms or [fallback]]
-            return Choice(None, fallback, ids.index(fallback) if fallback in ids else -1, 1.0, fallback=True)
-        return Choice(answer["decision_id"], answer["arm"], answer["index"], answer["propensity"])
+            place = ids.index(fallback) if fallback in ids else -1
+            return Choice(None, fallback, place, 1.0, fallback=True, scope=scope)
+        return Choice(answer["decision_id"], answer["arm"], answer["index"], answer["propensity"], scope=scope)
 
     def reward(self, choice: Choice | str, value: float, *, scope: str | None = None) -> str:
-        """Report a reward: 'accepted', 'duplicate', 'late' (the window has closed) or, after a fallback, 'ignored'."""
-        ident = choice if isinstance(choice, str) else choice.decision_id
+        """Report a reward: 'accepted', 'duplicate', 'late' (the window has closed) or, after a fallback, 'ignored'.
+
+        A decision's id alone will do where one process serves; where several share a scoped loop, give the scope too.
+        """
+        if isinstance(choice, Choice):
+            ident, scope = choice.decision_id, scope or choice.scope
+        else:
+            ident = choice
         if ident is None:
             return "ignored"
         body: dict[str, Any] = {"value": value}

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
+import socket
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -155,6 +159,35 @@ def test_a_store_that_lost_its_end_is_no_traceback(cut: float) -> None:
     for leftover in Path().glob("driftbandit.db-*"):
         leftover.unlink()
     assert "driftbandit.db: SQLite: " in fail("keys", "list")
+
+
+# ---- serve ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("why", ["held", "text", "port", "scheme"])
+def test_a_service_that_cannot_start_says_why_once(tmp_path: Path, why: str) -> None:
+    Path("text").write_text("Dear diary, this is no database. " * 100)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        world = World(tmp_path / "held.db")
+        store, said, status = {
+            "held": ("sqlite:held.db", "held.db: another process is serving from this file", 3),
+            "text": ("sqlite:text", "text: SQLite: NotADBError: file is not a database", 3),
+            "port": ("sqlite:new.db", "address already in use", 3),
+            "scheme": ("new.db", "store: expected sqlite:PATH or postgresql://..., got 'new.db'", 2),
+        }[why]
+        program = [sys.executable, "-c", "from driftbandit.cli import app; app()", "serve", "--insecure-local"]
+        done = subprocess.run(
+            [*program, "--store", store, "--port", port], capture_output=True, text=True, timeout=60, check=False
+        )
+        world.store.close()
+    assert done.returncode == status
+    assert done.stdout == ""
+    assert done.stderr.count(said) == 1
+    assert "Traceback" not in done.stderr
+    assert "serving sqlite" not in done.stderr
 
 
 # ---- replay ---------------------------------------------------------------------------------------------------------
@@ -364,3 +397,46 @@ def test_nan_in_parquet_is_refused(logs: dict[str, bytes]) -> None:
     values = [None if value is None else float("nan") for value in table["value"].to_pylist()]
     pq.write_table(table.set_column(table.schema.get_field_index("value"), "value", pa.array(values)), "log.parquet")
     assert "value: expected a finite number, got nan" in fail("replay", "log.parquet")
+
+
+# ---- exports for others ---
+
+
+def test_pandas_reads_the_exports(logs: dict[str, bytes], rows: Rows) -> None:
+    pandas = pytest.importorskip("pandas", reason="needs pandas")
+    lines = pandas.read_json(io.BytesIO(logs["ndjson"]), lines=True)
+    table = pandas.read_parquet(io.BytesIO(logs["parquet"]))
+    for frame in (lines, table):
+        assert frame["seq"].tolist() == [row["seq"] for row in rows]
+        rewards = frame[frame["kind"] == "reward"]
+        assert rewards["value"].tolist() == [row["value"] for row in rows if row["kind"] == "reward"]
+        assert frame["kind"].value_counts()["decision"] == 40
+
+
+def test_vw_reads_dsjson(logs: dict[str, bytes], rows: Rows) -> None:
+    """As VW's own parser has it: which action has the label, its cost and probability, and the features."""
+    vowpalwabbit = pytest.importorskip("vowpalwabbit", reason="needs driftbandit[bench]")
+    vw = vowpalwabbit.Workspace("--dsjson --cb_explore_adf --quiet")
+    rewards = {row["id"]: row["value"] for row in rows if row["kind"] == "reward"}
+    decisions = {row["id"]: row for row in rows if row["kind"] == "decision"}
+    lines = logs["dsjson"].decode().splitlines()
+    assert len(lines) == len(decisions)
+    labelled = 0
+    for line in lines:
+        shared, *actions = vw.parse(line)
+        ident = json.loads(line)["EventId"]
+        decision = decisions[ident]
+        assert len(actions) == len(decision["arms"])
+        found = [action.get_label(vowpalwabbit.LabelType.CONTEXTUAL_BANDIT).costs for action in actions]
+        assert [place for place, costs in enumerate(found) if costs] == [decision["index"]]
+        label = found[decision["index"]][0]
+        assert label.probability == pytest.approx(decision["propensity"])
+        if "_label_cost" in line:
+            assert label.cost == -rewards.get(ident, 0.0)
+            labelled += 1
+        else:
+            assert label.cost > 1e30  # VW's way of saying that it is not known
+        assert [action.num_features_in("x") for action in actions] == [3] * len(actions)
+        vw.finish_example([shared, *actions])
+    vw.finish()
+    assert labelled > 30

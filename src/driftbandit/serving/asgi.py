@@ -283,13 +283,14 @@ class App:
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
+        phase = "startup"
         try:
             async with self._lifespan():
                 await send({"type": "lifespan.startup.complete"})
+                phase = "shutdown"
                 await receive()
         except Exception as error:
-            logger.error("%s", error)
-            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            await send({"type": f"lifespan.{phase}.failed", "message": str(error)})  # which the server logs
             return
         await send({"type": "lifespan.shutdown.complete"})
 

@@ -1,20 +1,28 @@
-"""One decision id for two scopes, where processes share a PostgreSQL store."""
+"""Engines that share a PostgreSQL store as processes do: one decision id for two scopes, and exports of all shards."""
 
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Iterator
+from pathlib import Path
 
+import httpx
 import numpy as np
 import psycopg
 import pytest
 
+from driftbandit.serving import export
 from driftbandit.serving.config import LoopConfig
 from driftbandit.serving.engine import Elsewhere, Engine, shard_of
 from driftbandit.serving.messages import Arm, CatalogueRequest, Decision, DecisionRequest, RewardRequest
 from driftbandit.serving.records import Refused
+from driftbandit.serving.replay import read_export, replay_log
+from driftbandit.serving.server import build_app
+from driftbandit.serving.stores.base import StoreError
 from driftbandit.serving.stores.postgresql import PostgreSQLStore
 
+from .live import live
 from .postgres import server as postgresql_server
 from .test_engine import START
 
@@ -157,3 +165,42 @@ def test_one_open_and_one_saved_are_kept_apart_too(processes: tuple[Process, Pro
     assert first.reward(bob, 0.0)
     assert not first.decide(ann)[0]
     assert not first.decide(bob)[0]
+
+
+def test_exports_hold_all_shards(address: str, processes: tuple[Process, Process], tmp_path: Path) -> None:
+    first, second = processes
+    for number in range(60):
+        process = processes[number % 2]
+        scope, ident = process.scope(number // 2 % 2), f"d{number}"
+        assert process.decide(scope, ident)[0]
+        assert process.reward(scope, float(number % 3 == 0), ident)
+    second.engine.snapshot()
+    second.store.close()
+    first.refresh()
+    number = first.engine.number("x")
+    for kind in ("ndjson", "parquet"):
+        path = tmp_path / f"log.{kind}"
+        path.write_bytes(b"".join(export.FORMATS[kind](first.store.reader, export.Wanted("x", number))))
+        found = replay_log(read_export(path))
+        assert (found.decisions, found.identical) == (60, 60)
+        assert found.digest == first.engine.digest("x")
+    lines = b"".join(export.dsjson(first.store.reader, export.Wanted("x", number))).splitlines()
+    costs = {line["EventId"]: line["_label_cost"] for line in map(json.loads, lines)}
+    assert costs == {f"d{i}": -float(i % 3 == 0) for i in range(60)}
+    with live(build_app(address, secure=False)) as url:
+        log = f"{url}/v1/loops/x/log"
+        rows = [json.loads(line) for line in httpx.get(log).text.splitlines()]
+        assert {row["shard"] for row in rows} == set(range(SHARDS))
+        one = [json.loads(line) for line in httpx.get(log, params={"shard": 1, "after": 2}).text.splitlines()]
+        assert one == [row for row in rows if row["shard"] == 1 and row["seq"] > 2]
+        for query in ({"after": 1}, {"shard": SHARDS}, {"shard": -1}):
+            assert httpx.get(log, params=query).status_code == 422
+
+
+def test_without_leave_no_tables_are_made(address: str) -> None:
+    with pytest.raises(StoreError, match="there is no store in this database"):
+        PostgreSQLStore(address, writer=False, create=False)
+    with psycopg.connect(address) as db:
+        assert db.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)
+    PostgreSQLStore(address, writer=False).close()
+    PostgreSQLStore(address, writer=False, create=False).close()
