@@ -467,9 +467,13 @@ def test_changes_are_stored_once_with_the_weights_before(
     world.check()
 
 
-@pytest.mark.parametrize("policy", ["driftucb", "dlinucb"])
-def test_a_change_of_clicks_is_detected_without_being_told_a_noise(world: World, policy: str) -> None:
-    world.loop(dim=2, policy=policy, window=1.0)
+@pytest.mark.parametrize(
+    "config",
+    [{}, {"policy": "dlinucb"}, {"policy": "dlinucb", "settings": {"model": "logistic"}}],
+    ids=["default", "dlinucb", "logistic"],
+)
+def test_a_change_of_clicks_is_detected_without_being_told_a_noise(world: World, config: dict[str, Any]) -> None:
+    world.loop(dim=2, window=1.0, **config)
     arms = world.arms(np.eye(2))
     rng = np.random.default_rng(0)
     for number in range(1200):
