@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from driftbandit.kernels import evidence
 from driftbandit.kernels.ridge import absorb, multiply, row_size
 
-DIM, NU, NOISE = 3, 4.0, 0.25
+DIM, NU, NOISE, CAP = 3, 4.0, 0.25, 200.0
 
 
 def log_marginal(x, rewards, mean, ridge):
@@ -33,27 +34,45 @@ def test_log_evidence_is_the_ratio_of_marginal_likelihoods():
         predicted, q, _ = multiply(incumbent, x[t], z)
         error = rewards[t] - predicted
         absorb(incumbent, z, error, 1.0 + q)
-        best, strongest = evidence.show(rungs, x[t], rewards[t], z, error**2 / ((1.0 + q) * NOISE), q, NOISE)
+        acting = evidence.log_likelihood(error, (1.0 + q) * NOISE, NU)
+        theirs = error**2 / ((1.0 + q) * NOISE)
+        best, strongest = evidence.show(rungs, x[t], rewards[t], z, theirs, q, NOISE, acting, NU, False, CAP)
     expected = log_marginal(x, rewards, mean, 0.7) - log_marginal(x, rewards, np.zeros(DIM), 50.0)
     assert best == 0
     assert strongest == pytest.approx(expected, rel=1e-9)
 
 
+def show(rungs: np.ndarray, reward: float, theirs: float, noise: float = NOISE, **told: float) -> tuple[int, float]:
+    """One round with a single feature of 1."""
+    told = {"acting": 0.0, "nu": NU, "clicks": False, "cap": CAP} | told
+    return evidence.show(rungs, np.array([1.0]), reward, np.empty(1), theirs, 0.0, noise, *told.values())
+
+
+@pytest.mark.parametrize("clicks", [False, True])
+def test_lead_is_the_likelihood_ratio_against_those_who_act(clicks):
+    rung = np.zeros((1, evidence.rung_size(1)))
+    evidence.give_birth(rung[0], np.zeros(1), 1.0, 1.0, NU, NOISE)
+    show(rung, 1.0, 0.0, acting=-3.0, clicks=clicks)
+    variance = NOISE if clicks else 2.0 * NOISE
+    expected = stats.t.logpdf(1.0, NU, scale=variance**0.5) - stats.t.logpdf(0.0, NU) + 3.0
+    assert evidence.lead(rung[0], 1) == pytest.approx(expected)
+
+
 def test_noise_since_birth():
     rung = np.zeros((1, evidence.rung_size(1)))
     evidence.give_birth(rung[0], np.zeros(1), 1.0, 1.0, NU, NOISE)
-    evidence.show(rung, np.array([1.0]), 1.0, np.empty(1), 0.0, 0.0, NOISE)
-    # One error of 1 with variance 2 sigma^2: 1 / (2 * .25) = 2 units of noise, beside the prior's 4.
+    show(rung, 1.0, 0.0, noise=10.0)
+    # One error of 1 with variance 2 sigma^2: worth 1 / 2, whatever the noise was taken for, beside the prior's 4.
     noise, worth = evidence.noise_since(rung[0], 1)
-    assert (noise, worth) == (pytest.approx(NOISE * (4.0 + 2.0) / 5.0), 5.0)
+    assert (noise, worth) == (pytest.approx((4.0 * NOISE + 0.5) / 5.0), 5.0)
 
 
 def test_one_wild_reward_makes_no_case():
     rungs = np.zeros((1, evidence.rung_size(1)))
     evidence.give_birth(rungs[0], np.zeros(1), 1.0, 1e6, NU, NOISE)
-    shown = [evidence.show(rungs, np.array([1.0]), 0.0, np.empty(1), wrong, 0.0, NOISE) for wrong in (1e9, 0.0, 0.0)]
+    shown = [show(rungs, 0.0, wrong) for wrong in (1e9, 0.0, 0.0)]
     assert [best for best, _ in shown] == [-1, -1, -1], "without its one telling reward the evidence is gone"
-    again, strongest = evidence.show(rungs, np.array([1.0]), 0.0, np.empty(1), 1e9, 0.0, NOISE)
+    again, strongest = show(rungs, 0.0, 1e9)
     assert again == 0
     assert strongest == pytest.approx(0.5 * (NU + 4) * math.log((NU + 400.0) / NU)), "errors are capped at 200"
 
@@ -73,6 +92,6 @@ def test_rungs_cover_every_age_up_to_a_factor_of_two():
 def test_clear_empties():
     rungs = np.ones((3, evidence.rung_size(2)))
     evidence.clear(rungs)
-    assert evidence.show(rungs, np.ones(2), 1.0, np.empty(2), 1e9, 0.0, 1.0) == (-1, 0.0)
+    assert evidence.show(rungs, np.ones(2), 1.0, np.empty(2), 1e9, 0.0, 1.0, 0.0, NU, False, CAP) == (-1, 0.0)
     assert (rungs[:, 1:] == 0.0).all()
     assert row_size(2) == 6

@@ -5,6 +5,7 @@ import pytest
 
 from driftbandit import DriftUCB, LinUCB, OracleLinUCB, Radius, World, simulate
 from driftbandit.kernels import drift
+from driftbandit.kernels.evidence import rung_size
 
 
 def regret(policy, rounds):
@@ -158,13 +159,74 @@ def test_extreme_rewards_leave_numbers(reward):
 
 def test_refuses_features_beyond_its_scale():
     policy = DriftUCB(2)
-    policy.choose(np.eye(2))
+    policy.learn(np.ones(2), 1.0)
     before = {name: array.tobytes() for name, array in policy.state().items()}
     with pytest.raises(ValueError, match="too large beside the first ones"):
-        policy.choose(np.full((2, 2), 1e9))
+        policy.choose([[1e9, 1e9], [1.0, 0.0]])
     with pytest.raises(ValueError, match="too large beside the first ones"):
         policy.learn([1e9, 0.0], 1.0)
     assert {name: array.tobytes() for name, array in policy.state().items()} == before
+
+
+def late_regret(policy, rounds, spoil=lambda t, x, reward: (x, reward)):
+    """Regret of the last quarter of the rounds."""
+    lost = 0.0
+    for t in range(len(rounds.pools)):
+        pool = rounds.catalogue[rounds.pools[t]]
+        arm = policy.choose(pool)
+        policy.learn(*spoil(t, pool[arm], rounds.rewards[t, arm]))
+        lost += (rounds.means[t].max() - rounds.means[t, arm]) * (4 * t >= 3 * len(rounds.pools))
+    return lost
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1e-4, 1e4])
+def test_gets_over_a_first_pool_in_another_unit(scale):
+    rounds = World(path="still", horizon=1000).rounds(1)
+    policy = DriftUCB(rounds.dim)
+    first = scale * rounds.catalogue[:10]
+    policy.learn(first[policy.choose(first)], 0.5)
+    assert late_regret(policy, rounds) < late_regret(LinUCB(rounds.dim, explore=0.3), rounds)
+
+
+@pytest.mark.parametrize("wild", [1e3, 1e6, -1e12, 1e100])
+def test_gets_over_a_wild_reward(wild):
+    rounds = World(period=500, horizon=2000).rounds(1)
+    policy, calm = DriftUCB(rounds.dim), DriftUCB(rounds.dim)
+    spoilt = late_regret(policy, rounds, lambda t, x, reward: (x, wild if t == 300 else reward))
+    assert spoilt < 1.5 * late_regret(calm, rounds)
+    assert policy.noise < 2.0 * calm.noise
+
+
+def test_a_few_other_values_leave_clicks_clicks():
+    policy = DriftUCB(1)
+    for t in range(300):
+        policy.learn([1.0], 0.5 if t == 150 else float(t % 3 == 0))
+    assert drift.are_clicks(policy._memo)
+    for t in range(10):
+        policy.learn([1.0], t / 10.0)
+    assert not drift.are_clicks(policy._memo)
+
+
+@pytest.mark.parametrize("noise", [1e-3, 1e-2])
+def test_less_noise_does_not_slow_it_down(noise):
+    delays = []
+    for seed in range(3):
+        rounds = World(noise=noise, thetas="sphere", horizon=1600).rounds(seed)
+        trace = simulate(DriftUCB(rounds.dim), rounds)
+        first = next(change.round for change in trace.changes if change.round > 800)
+        delays.append(first - 800)
+    assert np.median(delays) < 16
+
+
+def test_an_heir_inherits_what_it_earned():
+    """At an alarm the young model gets the incumbent's weight times its likelihood against the mixture's."""
+    for lead in (-800.0, -2.0, 0.0, 2.0, 800.0):
+        rungs = np.zeros((1, rung_size(1)))
+        rungs[0, -1] = lead
+        weights, memo = np.array([0.2, 0.5, 0.3]), np.ones(drift.MEMO)
+        drift._replace(memo, weights, np.zeros(3), rungs, 0, np.zeros(1))
+        earned = 0.2 / (0.2 + 0.8 * np.exp(np.minimum(-lead, 700.0)))
+        assert weights == pytest.approx([earned, 0.625 * (1.0 - earned), 0.375 * (1.0 - earned)])
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ EXPLORE, EXPLORE_MOST, DELTA, SHARE, DETECT, MIX = range(6)
     ALARMS,
     HITS,
     HIT_VALUE,
-    ONE_VALUE,
+    MISFITS,
     EXPERTS_LIVE,
     POOL_VARIANCE,
     PICK_VARIANCE,
@@ -52,6 +52,10 @@ NOT_USABLE = -1
 """Returned where features are not finite or too large."""
 
 _NOTHING = 1e-150  # a smaller reward has no square
+_WILDEST = 100.0  # a reward this many times larger than the others is a mistake, and must not set the scale
+_SMALLEST = 1e-200  # |x|^2 below it is taken for 0
+_TRIAL = 128.0  # rounds in which the unit of the features may turn out wrong
+_TOO_LARGE = 100.0  # mean |x|^2 that much smaller than the unit shows that it was wrong
 _FIRST_RIDGE = 0.02  # of the incumbent, in units of the first pool's mean |x|^2
 _LEAST_RIDGE = 1e-6  # of a young model, in the same unit
 _LARGEST = LARGEST_SQUARE * _FIRST_RIDGE
@@ -71,13 +75,25 @@ _LEAST_PRIOR = 0.2  # variance of a new taste, at least this share of an average
 _EXPERT_SPREAD = 0.3  # prior variance of an expert's weights, in units of an average taste's
 _WEIGHT_NU = 5.0  # degrees of freedom of the likelihood that weighs models: wild rewards must not move much weight
 _EVIDENCE_NU = 8.0  # most rewards' worth of noise that a young model takes over
+_ERROR_CAP = (
+    200.0  # most that a squared error counts as evidence, in units of the noise, or as much as a new taste may do
+)
 _CLICK_NU = 50.0  # both, for clicks, whose errors cannot be wild
+_LARGEST_LOG = 700.0  # the exponential of more is infinite
+_CLICK_SHARE = 0.3  # part of `share` for clicks, each of which tells little: weight must be able to build up
+_CLICK_EXPLORE = 0.8  # part of `explore` for clicks, whose noise is never taken for small
+_CLICK_MISFITS = 0.02  # share of other values among the rewards that are not 0, beyond which they are not clicks
 _CLICK_CAUTION = 3.0  # extra log-evidence for an alarm on clicks, whose errors are skewed
 
 
 @jit
-def begin(memo: Floats, models: Floats, square: float, dim: int) -> None:
-    """Set the unit of the features, once: the mean |x|^2 of the first pool."""
+def begin(memo: Floats, weights: Floats, models: Floats, rungs: Floats, square: float, dim: int) -> None:
+    """Start with nothing learned, and the mean |x|^2 of the first pool as the unit of the features."""
+    memo[:] = 0.0
+    models[:] = 0.0
+    weights[:] = 0.0
+    weights[0] = 1.0
+    evidence.clear(rungs)
     memo[FIRST_SQUARE] = square
     for model in range(2):
         ridge = square if model == ELDER else _FIRST_RIDGE * square
@@ -89,11 +105,17 @@ def begin(memo: Floats, models: Floats, square: float, dim: int) -> None:
 
 
 @jit
-def choose(rules: Floats, memo: Floats, weights: Floats, models: Floats, features: Floats) -> int:
+def are_clicks(memo: Floats) -> bool:
+    """Whether the rewards are 0 or one other value, but for a few strays."""
+    found: bool = memo[HITS] > 0.0 and memo[MISFITS] <= _CLICK_MISFITS * memo[HITS]
+    return found
+
+
+@jit
+def choose(rules: Floats, memo: Floats, weights: Floats, models: Floats, rungs: Floats, features: Floats) -> int:
     """Index of the arm with the highest mean + c * deviation under the mixture, ties to the lowest."""
     count, d = features.shape
-    total = 0.0
-    largest = 0.0
+    total, largest, least = 0.0, 0.0, math.inf
     for k in range(count):
         square = 0.0
         for i in range(d):
@@ -102,14 +124,20 @@ def choose(rules: Floats, memo: Floats, weights: Floats, models: Floats, feature
             return NOT_USABLE
         total += square / count
         largest = max(largest, square)
-    if memo[FIRST_SQUARE] == 0.0 and total > 0.0:
-        begin(memo, models, total, d)
-    if not largest <= _LARGEST * memo[FIRST_SQUARE]:
+        least = min(least, square)
+    if largest < _SMALLEST:
+        return 0
+    most = _LARGEST * memo[FIRST_SQUARE]
+    if most == 0.0 or (least > most and memo[ROUNDS] < _TRIAL):  # if all are too large, the first pool was too small
+        begin(memo, weights, models, rungs, total, d)
+    elif largest > most:
         return NOT_USABLE
     mixture = _mixture(rules, memo, weights, models, d)
     variances = squares(mixture, features)
     spread = memo[POOL_VARIANCE] / memo[PICK_VARIANCE] if memo[PICK_VARIANCE] > 0.0 else 1.0
     explore = min(rules[EXPLORE] * max(spread, 1.0), rules[EXPLORE_MOST])
+    if are_clicks(memo):
+        explore *= _CLICK_EXPLORE
     scores = np.empty(count)
     best = -math.inf
     mean_variance = 0.0
@@ -167,26 +195,31 @@ def learn(
     `keep` is how much an expert keeps of what it knows, each round; `before` gets the incumbent's weights at an alarm.
     """
     d = len(x)
-    if abs(reward) < _NOTHING:
-        reward = 0.0
-    size = _begin_round(memo, models, x, reward)
+    reward = _tame(memo, reward)
+    size = _begin_round(memo, weights, models, rungs, x, reward)
     if size <= 0.0:
         return 0 if size == 0.0 else NOT_USABLE
     noise = memo[NOISE]
-    clicks = memo[ONE_VALUE] > 0.0
+    clicks = are_clicks(memo)
     z = np.empty(d)
     errors = np.zeros(len(weights))
     variances = np.ones(len(weights))
     width = _learn_models(keep, memo, models, x, reward, z, errors, variances)
     _learn_noise(memo, weights, errors, variances)
+    nu = min(max(memo[RECENT_COUNT], 1.0), _CLICK_NU if clicks else _WEIGHT_NU)
+    if clicks:
+        variances[:] = noise  # the law of a click depends on its mean alone
     if memo[EXPERTS_LIVE] > 0.0:
-        _learn_weights(rules, memo, weights, errors, variances, noise)
+        acting = _learn_weights(rules[SHARE] * (_CLICK_SHARE if clicks else 1.0), weights, errors, variances, nu)
+    else:
+        acting = evidence.log_likelihood(errors[0], variances[0], nu)
 
     fired = 0
     elder, incumbent = models[ELDER], models[INCUMBENT]
     if rules[DETECT] > 0.0:
         own = errors[0] ** 2 / (width * noise)
-        best, strongest = evidence.show(rungs, x, reward, z, own, width - 1.0, noise)
+        cap = max(_ERROR_CAP, memo[PRIOR] * memo[FIRST_SQUARE] / noise)
+        best, strongest = evidence.show(rungs, x, reward, z, own, width - 1.0, noise, acting, nu, clicks, cap)
         threshold = math.log((incumbent[0] + 2.0) / rules[DELTA]) + (_CLICK_CAUTION if clicks else 0.0)
         if best >= 0 and strongest > threshold and _ready(memo, d):
             fired = 1
@@ -198,9 +231,9 @@ def learn(
     memo[FEATURE_SQUARES] += size
     if reward != 0.0:
         if memo[HITS] == 0.0:
-            memo[HIT_VALUE], memo[ONE_VALUE] = reward, 1.0
+            memo[HIT_VALUE] = reward
         elif reward != memo[HIT_VALUE]:
-            memo[ONE_VALUE] = 0.0
+            memo[MISFITS] += 1.0
         memo[HITS] += 1.0
     _rescale(memo, elder, d)
     if memo[REWARD_SQUARES] > 0.0:
@@ -209,23 +242,37 @@ def learn(
         if rules[DETECT] > 0.0 and incumbent[0] >= 2.0:
             rung = evidence.rung_of(int(memo[ROUNDS]))
             ridge = max(memo[NOISE] / memo[PRIOR], _LEAST_RIDGE * memo[FIRST_SQUARE])
-            nu = min(max(memo[RECENT_COUNT], 0.5), _CLICK_NU if memo[ONE_VALUE] > 0.0 else _EVIDENCE_NU)
+            nu = min(max(memo[RECENT_COUNT], 0.5), _CLICK_NU if are_clicks(memo) else _EVIDENCE_NU)
             evidence.give_birth(rungs[rung], elder[1 : 1 + d], memo[SHRINK], ridge, nu, memo[NOISE])
     return fired
 
 
 @jit
-def _begin_round(memo: Floats, models: Floats, x: Floats, reward: float) -> float:
-    """|x|^2, 0 where nothing can be learned yet, -1 where it is not usable; sets the units the first time."""
+def _tame(memo: Floats, reward: float) -> float:
+    """The reward, but no more than `_WILDEST` times the root mean square of those before that were not 0."""
+    if abs(reward) < _NOTHING:
+        return 0.0
+    if memo[HITS] > 0.0:
+        most = _WILDEST * math.sqrt(memo[REWARD_SQUARES] / memo[HITS])
+        return min(max(reward, -most), most)
+    return reward
+
+
+@jit
+def _begin_round(memo: Floats, weights: Floats, models: Floats, rungs: Floats, x: Floats, reward: float) -> float:
+    """|x|^2, 0 where there is nothing to learn, -1 where it is not usable; sets the units where they are not known."""
     size = 0.0
     for i in range(len(x)):
         size += x[i] * x[i]
-    if not finite(size) or (memo[FIRST_SQUARE] > 0.0 and not size <= _LARGEST * memo[FIRST_SQUARE]):
+    if not finite(size) or 0.0 < _LARGEST * memo[FIRST_SQUARE] < size:
         return -1.0
-    if memo[FIRST_SQUARE] == 0.0:
-        if size == 0.0:
-            return 0.0
-        begin(memo, models, size, len(x))
+    if size < _SMALLEST:
+        return 0.0
+    trial_ends = memo[ROUNDS] == _TRIAL
+    if memo[FIRST_SQUARE] == 0.0 or (
+        trial_ends and _TOO_LARGE * memo[FEATURE_SQUARES] < memo[ROUNDS] * memo[FIRST_SQUARE]
+    ):
+        begin(memo, weights, models, rungs, size, len(x))
     if memo[REWARD_SQUARES] == 0.0 and reward != 0.0:
         memo[NOISE] = reward * reward
         memo[TASTE] = memo[PRIOR] = reward * reward / memo[FIRST_SQUARE]
@@ -307,21 +354,16 @@ def _learn_noise(memo: Floats, weights: Floats, errors: Floats, variances: Float
 
 
 @jit
-def _learn_weights(
-    rules: Floats, memo: Floats, weights: Floats, errors: Floats, variances: Floats, noise: float
-) -> None:
-    """Weigh models by the Student-t likelihood of the reward, then share a little weight out again.
+def _learn_weights(share: float, weights: Floats, errors: Floats, variances: Floats, nu: float) -> float:
+    """Weigh models by the likelihood of the reward, then share a little weight out again.
 
-    The law of a click depends on its mean alone, so that for clicks all models get the same variance.
+    Returns the log-likelihood under the mixture.
     """
-    clicks = memo[ONE_VALUE] > 0.0
-    nu = min(max(memo[RECENT_COUNT], 1.0), _CLICK_NU if clicks else _WEIGHT_NU)
     count = len(weights)
     logs = np.empty(count)
     top = -math.inf
     for m in range(count):
-        variance = noise if clicks else variances[m]
-        logs[m] = -0.5 * (math.log(variance) + (nu + 1.0) * math.log(1.0 + errors[m] ** 2 / (nu * variance)))
+        logs[m] = evidence.log_likelihood(errors[m], variances[m], nu)
         top = max(top, logs[m])
     total = 0.0
     for m in range(count):
@@ -329,24 +371,33 @@ def _learn_weights(
         total += weights[m]
     for m in range(count):
         fair = 0.5 if m == 0 else 0.5 / (count - 1)
-        weights[m] = (1.0 - rules[SHARE]) * weights[m] / total + rules[SHARE] * fair
+        weights[m] = (1.0 - share) * weights[m] / total + share * fair
+    return top + math.log(total)
 
 
 @jit
 def _ready(memo: Floats, d: int) -> bool:
     """Enough seen for an alarm: 2 d rewards' worth of noise and, of clicks, d of the rarer outcome."""
     rarer = min(memo[HITS], memo[ROUNDS] - memo[HITS])
-    ready: bool = memo[ALL_COUNT] >= 2.0 * d and (memo[ONE_VALUE] == 0.0 or rarer >= d)
+    ready: bool = memo[ALL_COUNT] >= 2.0 * d and (not are_clicks(memo) or rarer >= d)
     return ready
 
 
 @jit
 def _replace(memo: Floats, weights: Floats, incumbent: Floats, rungs: Floats, best: int, before: Floats) -> None:
-    """Make a young model the incumbent: it leads, and what it leaves unexplained is the noise."""
+    """Make a young model the incumbent, with the weight that it has earned since its birth.
+
+    What it leaves unexplained is the noise.
+    """
     d = len(before)
     before[:] = incumbent[1 : 1 + d]
+    rest = np.sum(weights[1:])
+    if rest > 0.0:
+        heir = weights[0] / (weights[0] + rest * math.exp(min(-evidence.lead(rungs[best], d), _LARGEST_LOG)))
+        weights[1:] *= (1.0 - heir) / rest
+        weights[0] = heir
     recent, worth = evidence.noise_since(rungs[best], d)
-    if memo[ONE_VALUE] == 0.0:
+    if not are_clicks(memo):
         memo[RECENT_COUNT] = min(memo[RECENT_COUNT], worth)
         memo[RECENT_SUM] = memo[RECENT_COUNT] * recent
         memo[STEADY_COUNT] = min(memo[STEADY_COUNT], memo[RECENT_COUNT])
@@ -354,8 +405,6 @@ def _replace(memo: Floats, weights: Floats, incumbent: Floats, rungs: Floats, be
     incumbent[:] = rungs[best, : len(incumbent)]
     evidence.clear(rungs)
     memo[ALARMS] += 1.0
-    weights[0] = np.max(weights)
-    weights /= np.sum(weights)
 
 
 @jit
@@ -367,7 +416,7 @@ def _rescale(memo: Floats, elder: Floats, d: int) -> None:
     mean_square = memo[REWARD_SQUARES] / rounds
     overall = memo[ALL_SUM] / memo[ALL_COUNT]
     noise = memo[STEADY_SUM] / memo[STEADY_COUNT]
-    if memo[ONE_VALUE] > 0.0:
+    if are_clicks(memo):
         rate = (memo[HITS] + 1.0) / (rounds + 2.0)
         noise = max(overall, _CLICK_NOISE * rate * (1.0 - rate) * memo[HIT_VALUE] ** 2)
     if memo[RECENT_COUNT] < 1.0:
@@ -380,8 +429,9 @@ def _rescale(memo: Floats, elder: Floats, d: int) -> None:
     length = 0.0
     for i in range(d):
         length += elder[1 + i] * elder[1 + i] / d
-    # James-Stein: the elder is the mean of alarms + 1 tastes.
-    memo[SHRINK] = max(0.0, 1.0 - spread / ((memo[ALARMS] + 1.0) * length)) if length > 0.0 else 0.0
+    # James-Stein: the elder is the mean of alarms + 1 tastes, which are not all new: the root counts them as fewer.
+    tastes = math.sqrt(memo[ALARMS] + 1.0)
+    memo[SHRINK] = max(0.0, 1.0 - spread / (tastes * length)) if length > 0.0 else 0.0
 
 
 @jit

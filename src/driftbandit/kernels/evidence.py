@@ -10,6 +10,8 @@ make a case. With the noise variance integrated out under a prior worth `nu` rew
 the incumbent over the n rewards both have seen is
 
     (nu + n) / 2 * ln((nu + incumbent's errors) / (nu + own errors)) - sum of ln((1 + own q) / (1 + incumbent's q)) / 2.
+
+A rung also keeps how much more likely it found the rewards than those who act, by `log_likelihood`: its lead.
 """
 
 from __future__ import annotations
@@ -23,11 +25,8 @@ from driftbandit.kernels.ridge import absorb, multiply, row_size
 RUNGS = 10
 """A young model lives for at most 2^(RUNGS - 1) rounds; older ones were found to add nothing."""
 
-_THEIRS, _OWN, _LOG_WIDTH, _LARGEST_GAIN, _NU, _NOISE = range(6)
-_SUMS = 6
-
-_ERROR_CAP = 200.0
-"""Most that one error counts; two such errors after a shift are still enough for an alarm."""
+_THEIRS, _OWN, _LOG_WIDTH, _LARGEST_GAIN, _NU, _NOISE_SUM, _LEAD = range(7)
+_SUMS = 7
 
 _WITHOUT_BEST = 3.0
 """Log-evidence that must remain when the single most telling reward is left out."""
@@ -59,7 +58,7 @@ def give_birth(rung: Floats, mean: Floats, shrink: float, ridge: float, nu: floa
         rung[at + i] = 1.0 / ridge
         at += i + 1
     rung[at + _NU] = nu
-    rung[at + _NOISE] = noise
+    rung[at + _NOISE_SUM] = nu * noise
 
 
 @jit
@@ -70,8 +69,25 @@ def clear(rungs: Floats) -> None:
 
 
 @jit
+def log_likelihood(error: float, variance: float, nu: float) -> float:
+    """Log-density, but for a constant, of Student's t with `nu` degrees of freedom."""
+    value: float = -0.5 * (math.log(variance) + (nu + 1.0) * math.log(1.0 + error * error / (nu * variance)))
+    return value
+
+
+@jit
 def show(
-    rungs: Floats, x: Floats, reward: float, z: Floats, theirs: float, q: float, noise: float
+    rungs: Floats,
+    x: Floats,
+    reward: float,
+    z: Floats,
+    theirs: float,
+    q: float,
+    noise: float,
+    acting: float,
+    nu: float,
+    clicks: bool,
+    cap: float,
 ) -> tuple[int, float]:
     """Show a reward to all rungs; returns the one with the strongest evidence, -1 if none, and its log-evidence.
 
@@ -79,10 +95,15 @@ def show(
     ----------
     theirs, q :
         The incumbent's squared error over 1 + q, in units of `noise`, and its q = x' A^-1 x.
+    acting, nu, clicks :
+        Log-likelihood of the reward under those who act, its degrees of freedom, and whether the law of a reward
+        depends on its mean alone.
+    cap :
+        Most that one squared error counts, in units of `noise`.
     """
     best, strongest = -1, 0.0
     sums = 1 + len(x) + len(x) * (len(x) + 1) // 2
-    theirs = min(theirs, _ERROR_CAP)
+    theirs = min(theirs, cap)
     for k in range(len(rungs)):
         rung = rungs[k]
         if rung[0] < 0.0:
@@ -90,10 +111,12 @@ def show(
         mean, square, _ = multiply(rung, x, z)
         width = 1.0 + max(square, 0.0)
         error = reward - mean
-        own = min(error * error / (width * noise), _ERROR_CAP)
+        own = min(error * error / (width * noise), cap)
         absorb(rung, z, error, width)
         rung[sums + _THEIRS] += theirs
         rung[sums + _OWN] += own
+        rung[sums + _NOISE_SUM] += own * noise
+        rung[sums + _LEAD] += log_likelihood(error, noise if clicks else noise * width, nu) - acting
         rung[sums + _LOG_WIDTH] += math.log(width / (1.0 + q))
         rung[sums + _LARGEST_GAIN] = max(rung[sums + _LARGEST_GAIN], theirs - own)
         evidence = _log_evidence(rung, sums, 0.0)
@@ -109,7 +132,14 @@ def noise_since(rung: Floats, dim: int) -> tuple[float, float]:
     """Estimate of the noise variance from a rung's prior and its own errors, and how many rewards that is worth."""
     sums = 1 + dim + dim * (dim + 1) // 2
     worth = rung[sums + _NU] + rung[0]
-    return rung[sums + _NOISE] * (rung[sums + _NU] + rung[sums + _OWN]) / worth, worth
+    return rung[sums + _NOISE_SUM] / worth, worth
+
+
+@jit
+def lead(rung: Floats, dim: int) -> float:
+    """Log-likelihood ratio of a rung against those who acted since its birth."""
+    found: float = rung[1 + dim + dim * (dim + 1) // 2 + _LEAD]
+    return found
 
 
 @jit

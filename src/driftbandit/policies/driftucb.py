@@ -164,7 +164,7 @@ class DriftUCB(PolicyBase):
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play among this round's candidates, shape (K, dim); `arms` is ignored."""
         pool = as_pool(features, self.dim)
-        best = drift.choose(self._rules, self._memo, self._weights, self._models, pool)
+        best = drift.choose(self._rules, self._memo, self._weights, self._models, self._rungs, pool)
         if best < 0:
             raise self._not_usable(pool)
         return best
