@@ -224,7 +224,7 @@ def test_an_heir_inherits_what_it_earned():
         rungs = np.zeros((1, rung_size(1)))
         rungs[0, -1] = lead
         weights, memo = np.array([0.2, 0.5, 0.3]), np.ones(drift.MEMO)
-        drift._replace(memo, weights, np.zeros(3), rungs, 0, np.zeros(1))
+        drift._replace(memo, weights, np.zeros(rung_size(1)), rungs, 0, np.zeros(1))
         earned = 0.2 / (0.2 + 0.8 * np.exp(np.minimum(-lead, 700.0)))
         assert weights == pytest.approx([earned, 0.625 * (1.0 - earned), 0.375 * (1.0 - earned)])
 
@@ -249,10 +249,10 @@ def test_refuses_bad_settings(settings, message):
 
 def test_restore_refuses_nonsense():
     policy = DriftUCB(2)
-    for name, spoil in (("weights", -1.0), ("weights", 9.0), ("memo", -1.0)):
+    for at, spoil in ((drift.MEMO, -1.0), (drift.MEMO, 9.0), (drift.ROUNDS, -1.0)):
         state = policy.state()
-        state[name][drift.ROUNDS] = spoil
-        with pytest.raises(ValueError, match=name):
+        state["memo"][at] = spoil
+        with pytest.raises(ValueError, match="memo"):
             policy.restore(state)
 
 

@@ -86,6 +86,7 @@ _LONG = 20_000
 _CLICKS = World(reward="click", clicks=(0.05, 0.20), horizon=_LONG)
 
 SCENARIOS: dict[str, Scenario] = _table1() | {
+    "odd-period-v1": Scenario("noise 0.1, shifts at odd rounds", "shifts", World(noise=0.1, period=797)),
     "uniform-arms-v1": Scenario("arms from U(0, 1)", "shifts", World(features="uniform")),
     "dim5-v1": Scenario("5 features", "shifts", World(dim=5)),
     "dim25-v1": Scenario("25 features, shift 0.7", "shifts", World(dim=25, shift=0.7)),

@@ -1,8 +1,10 @@
 """DriftUCB in compiled code: scales learned from the data, the models' weights, one choice, one reward.
 
-`models` holds `ridge` rows ``[n, theta, matrix]``: the elder (all history), the incumbent (since the last alarm), whose
-matrix is A^-1, and the experts, whose matrix is a covariance. `weights` are those of the incumbent and the experts.
-`memo` and `rules` are flat; the names below say what is where.
+A bank of rows holds the elder (all history), the incumbent (since the last alarm), the experts, and the ladder of
+`evidence`. Each is a `ridge` row ``[n, theta, matrix]`` with room for the ladder's sums; the matrix is A^-1 or,
+of an expert, a covariance. `rules` are the settings followed by how much each expert keeps of what it knows a round.
+`memo` is what the names below say, then the weights of incumbent and experts, then the incumbent's theta before the
+latest alarm. Few arrays, because each costs a tenth of a microsecond a call.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ ELDER, INCUMBENT, EXPERTS = 0, 1, 2
 
 # Settings.
 EXPLORE, EXPLORE_MOST, DELTA, SHARE, DETECT, MIX = range(6)
+RULES = 6
 
-# What is remembered beside the models: sums over all rewards; the noise, recent, since it last jumped, and overall.
+# What is remembered beside the models: sums over all rewards; the noise, recent, since it last jumped, and overall; the
+# latest alarm.
 (
     ROUNDS,
     REWARD_SQUARES,
@@ -45,8 +49,11 @@ EXPLORE, EXPLORE_MOST, DELTA, SHARE, DETECT, MIX = range(6)
     TASTE,
     PRIOR,
     SHRINK,
-) = range(22)
-MEMO = 22
+    ALARM_EVIDENCE,
+    ALARM_THRESHOLD,
+    ALARM_AGE,
+) = range(25)
+MEMO = 25
 
 NOT_USABLE = -1
 """Returned where features are not finite or too large."""
@@ -86,22 +93,26 @@ _CLICK_MISFITS = 0.02  # share of other values among the rewards that are not 0,
 _CLICK_CAUTION = 3.0  # extra log-evidence for an alarm on clicks, whose errors are skewed
 
 
+def memo_size(dim: int, experts: int) -> int:
+    """Length of `memo`."""
+    return MEMO + 1 + experts + dim
+
+
 @jit
-def begin(memo: Floats, weights: Floats, models: Floats, rungs: Floats, square: float, dim: int) -> None:
+def begin(memo: Floats, bank: Floats, experts: int, square: float, dim: int) -> None:
     """Start with nothing learned, and the mean |x|^2 of the first pool as the unit of the features."""
     memo[:] = 0.0
-    models[:] = 0.0
-    weights[:] = 0.0
-    weights[0] = 1.0
-    evidence.clear(rungs)
+    bank[:] = 0.0
+    evidence.clear(bank[EXPERTS + experts :])
+    memo[MEMO] = 1.0  # the incumbent's weight
+    memo[NOISE] = 1.0
     memo[FIRST_SQUARE] = square
     for model in range(2):
         ridge = square if model == ELDER else _FIRST_RIDGE * square
         at = 1 + dim
         for i in range(dim):
-            models[model, at + i] = 1.0 / ridge
+            bank[model, at + i] = 1.0 / ridge
             at += i + 1
-    memo[NOISE] = 1.0
 
 
 @jit
@@ -112,16 +123,21 @@ def are_clicks(memo: Floats) -> bool:
 
 
 @jit
-def choose(rules: Floats, memo: Floats, weights: Floats, models: Floats, rungs: Floats, features: Floats) -> int:
+def choose(rules: Floats, memo: Floats, bank: Floats, features: Floats) -> int:
     """Index of the arm with the highest mean + c * deviation under the mixture, ties to the lowest."""
     count, d = features.shape
+    experts = len(rules) - RULES
+    mixture = _mixture(rules, memo, bank, d)
     total, largest, least = 0.0, 0.0, math.inf
+    scores = np.empty(count)
     for k in range(count):
-        square = 0.0
+        mean, square = 0.0, 0.0
         for i in range(d):
+            mean += features[k, i] * mixture[1 + i]
             square += features[k, i] * features[k, i]
         if not finite(square):
             return NOT_USABLE
+        scores[k] = mean
         total += square / count
         largest = max(largest, square)
         least = min(least, square)
@@ -129,23 +145,20 @@ def choose(rules: Floats, memo: Floats, weights: Floats, models: Floats, rungs: 
         return 0
     most = _LARGEST * memo[FIRST_SQUARE]
     if most == 0.0 or (least > most and memo[ROUNDS] < _TRIAL):  # if all are too large, the first pool was too small
-        begin(memo, weights, models, rungs, total, d)
+        begin(memo, bank, experts, total, d)
+        mixture = _mixture(rules, memo, bank, d)
+        scores[:] = 0.0
     elif largest > most:
         return NOT_USABLE
-    mixture = _mixture(rules, memo, weights, models, d)
     variances = squares(mixture, features)
     spread = memo[POOL_VARIANCE] / memo[PICK_VARIANCE] if memo[PICK_VARIANCE] > 0.0 else 1.0
     explore = min(rules[EXPLORE] * max(spread, 1.0), rules[EXPLORE_MOST])
     if are_clicks(memo):
         explore *= _CLICK_EXPLORE
-    scores = np.empty(count)
     best = -math.inf
     mean_variance = 0.0
     for k in range(count):
-        mean = 0.0
-        for i in range(d):
-            mean += features[k, i] * mixture[1 + i]
-        scores[k] = mean + explore * math.sqrt(variances[k])
+        scores[k] += explore * math.sqrt(variances[k])
         best = max(best, scores[k])
         mean_variance += variances[k] / count
     pick = 0
@@ -158,9 +171,11 @@ def choose(rules: Floats, memo: Floats, weights: Floats, models: Floats, rungs: 
 
 
 @jit
-def _mixture(rules: Floats, memo: Floats, weights: Floats, models: Floats, d: int) -> Floats:
+def _mixture(rules: Floats, memo: Floats, bank: Floats, d: int) -> Floats:
     """Row with the weighted mean of the models' means and covariances."""
-    result = np.zeros(models.shape[1])
+    size = 1 + d + d * (d + 1) // 2
+    result = np.zeros(size)
+    weights = memo[MEMO : MEMO + 1 + len(rules) - RULES]
     heaviest = np.argmax(weights)
     for m in range(len(weights)):
         weight = weights[m]
@@ -168,43 +183,32 @@ def _mixture(rules: Floats, memo: Floats, weights: Floats, models: Floats, d: in
             weight = 1.0 if m == heaviest else 0.0
         if weight < _LIGHT:
             continue
-        row = models[INCUMBENT + m]
+        row = bank[INCUMBENT + m]
         scale = weight * memo[NOISE] if m == 0 else weight
         for i in range(1, 1 + d):
             result[i] += weight * row[i]
-        for i in range(1 + d, len(row)):
+        for i in range(1 + d, size):
             result[i] += scale * row[i]
     return result
 
 
 @jit
-def learn(
-    rules: Floats,
-    keep: Floats,
-    memo: Floats,
-    weights: Floats,
-    models: Floats,
-    rungs: Floats,
-    before: Floats,
-    x: Floats,
-    reward: float,
-    alarm: Floats,
-) -> int:
-    """Learn one reward; 1 if it raised an alarm, whose numbers are then in `alarm`, else 0, or NOT_USABLE.
-
-    `keep` is how much an expert keeps of what it knows, each round; `before` gets the incumbent's weights at an alarm.
-    """
+def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -> int:
+    """Learn one reward; 1 if it raised an alarm, whose numbers are then in `memo`, else 0, or NOT_USABLE."""
     d = len(x)
     reward = _tame(memo, reward)
-    size = _begin_round(memo, weights, models, rungs, x, reward)
+    experts = len(rules) - RULES
+    size = _begin_round(memo, bank, experts, x, reward)
     if size <= 0.0:
         return 0 if size == 0.0 else NOT_USABLE
     noise = memo[NOISE]
     clicks = are_clicks(memo)
+    weights = memo[MEMO : MEMO + 1 + experts]
+    elder, incumbent, rungs = bank[ELDER], bank[INCUMBENT], bank[EXPERTS + experts :]
     z = np.empty(d)
-    errors = np.zeros(len(weights))
-    variances = np.ones(len(weights))
-    width = _learn_models(keep, memo, models, x, reward, z, errors, variances)
+    errors = np.zeros(1 + experts)
+    variances = np.ones(1 + experts)
+    width = _learn_models(rules[RULES:], memo, bank, x, reward, z, errors, variances)
     _learn_noise(memo, weights, errors, variances)
     nu = min(max(memo[RECENT_COUNT], 1.0), _CLICK_NU if clicks else _WEIGHT_NU)
     if clicks:
@@ -212,10 +216,9 @@ def learn(
     if memo[EXPERTS_LIVE] > 0.0:
         acting = _learn_weights(rules[SHARE] * (_CLICK_SHARE if clicks else 1.0), weights, errors, variances, nu)
     else:
-        acting = evidence.log_likelihood(errors[0], variances[0], nu)
+        acting = evidence.log_likelihood(errors[0], variances[0], math.log(variances[0]), nu)
 
     fired = 0
-    elder, incumbent = models[ELDER], models[INCUMBENT]
     if rules[DETECT] > 0.0:
         own = errors[0] ** 2 / (width * noise)
         cap = max(_ERROR_CAP, memo[PRIOR] * memo[FIRST_SQUARE] / noise)
@@ -223,8 +226,8 @@ def learn(
         threshold = math.log((incumbent[0] + 2.0) / rules[DELTA]) + (_CLICK_CAUTION if clicks else 0.0)
         if best >= 0 and strongest > threshold and _ready(memo, d):
             fired = 1
-            alarm[0], alarm[1], alarm[2] = strongest, threshold, rungs[best, 0]
-            _replace(memo, weights, incumbent, rungs, best, before)
+            memo[ALARM_EVIDENCE], memo[ALARM_THRESHOLD], memo[ALARM_AGE] = strongest, threshold, rungs[best, 0]
+            _replace(memo, weights, incumbent, rungs, best, memo[MEMO + 1 + experts :])
 
     memo[ROUNDS] += 1.0
     memo[REWARD_SQUARES] += reward * reward
@@ -237,8 +240,8 @@ def learn(
         memo[HITS] += 1.0
     _rescale(memo, elder, d)
     if memo[REWARD_SQUARES] > 0.0:
-        if memo[EXPERTS_LIVE] == 0.0 and memo[ALL_COUNT] >= d and len(weights) > 1:
-            _start_experts(memo, weights, models, d)
+        if memo[EXPERTS_LIVE] == 0.0 and memo[ALL_COUNT] >= d and experts > 0:
+            _start_experts(memo, weights, bank, d)
         if rules[DETECT] > 0.0 and incumbent[0] >= 2.0:
             rung = evidence.rung_of(int(memo[ROUNDS]))
             ridge = max(memo[NOISE] / memo[PRIOR], _LEAST_RIDGE * memo[FIRST_SQUARE])
@@ -259,7 +262,7 @@ def _tame(memo: Floats, reward: float) -> float:
 
 
 @jit
-def _begin_round(memo: Floats, weights: Floats, models: Floats, rungs: Floats, x: Floats, reward: float) -> float:
+def _begin_round(memo: Floats, bank: Floats, experts: int, x: Floats, reward: float) -> float:
     """|x|^2, 0 where there is nothing to learn, -1 where it is not usable; sets the units where they are not known."""
     size = 0.0
     for i in range(len(x)):
@@ -272,7 +275,7 @@ def _begin_round(memo: Floats, weights: Floats, models: Floats, rungs: Floats, x
     if memo[FIRST_SQUARE] == 0.0 or (
         trial_ends and _TOO_LARGE * memo[FEATURE_SQUARES] < memo[ROUNDS] * memo[FIRST_SQUARE]
     ):
-        begin(memo, weights, models, rungs, size, len(x))
+        begin(memo, bank, experts, size, len(x))
     if memo[REWARD_SQUARES] == 0.0 and reward != 0.0:
         memo[NOISE] = reward * reward
         memo[TASTE] = memo[PRIOR] = reward * reward / memo[FIRST_SQUARE]
@@ -283,7 +286,7 @@ def _begin_round(memo: Floats, weights: Floats, models: Floats, rungs: Floats, x
 def _learn_models(
     keep: Floats,
     memo: Floats,
-    models: Floats,
+    bank: Floats,
     x: Floats,
     reward: float,
     z: Floats,
@@ -294,20 +297,17 @@ def _learn_models(
 
     Returns 1 + x' A^-1 x of the incumbent.
     """
-    d = len(x)
     noise = memo[NOISE]
-    elder, incumbent = models[ELDER], models[INCUMBENT]
+    elder, incumbent = bank[ELDER], bank[INCUMBENT]
     mean, square, _ = multiply(incumbent, x, z)
     width = 1.0 + max(square, 0.0)
     errors[0], variances[0] = reward - mean, noise * width
     absorb(incumbent, z, errors[0], width)
     if memo[EXPERTS_LIVE] > 0.0:
         for m in range(1, len(errors)):
-            row = models[INCUMBENT + m]
-            _forget(row, elder, d, keep[m - 1], memo[SHRINK], _EXPERT_SPREAD * memo[TASTE])
-            mean, square, _ = multiply(row, x, z)
-            errors[m], variances[m] = reward - mean, noise + max(square, 0.0)
-            absorb(row, z, errors[m], variances[m])
+            k = keep[m - 1]
+            lift = (1.0 - k * k) * _EXPERT_SPREAD * memo[TASTE]
+            errors[m], variances[m] = _learn_drifting(bank[INCUMBENT + m], elder, x, reward, z, k, memo, lift)
     mean, square, _ = multiply(elder, x, z)
     error, spread = reward - mean, 1.0 + max(square, 0.0)
     memo[ELDER_ERRORS] += error * error / spread
@@ -316,16 +316,38 @@ def _learn_models(
 
 
 @jit
-def _forget(row: Floats, elder: Floats, d: int, keep: float, shrink: float, spread: float) -> None:
-    """Let an expert drift towards the elder's (shrunken) weights, and its doubt towards `spread`."""
-    for i in range(1, 1 + d):
-        row[i] = keep * row[i] + (1.0 - keep) * shrink * elder[i]
-    for i in range(1 + d, len(row)):
-        row[i] *= keep * keep
+def _learn_drifting(
+    row: Floats, elder: Floats, x: Floats, reward: float, z: Floats, keep: float, memo: Floats, lift: float
+) -> tuple[float, float]:
+    """Let an expert drift towards the elder's (shrunken) weights, its doubt grow by `lift`, then learn the reward.
+
+    Drift makes of a covariance P the covariance keep^2 P + lift. Both are done in one pass. Returns the error and its
+    variance.
+    """
+    d = len(x)
+    fade = keep * keep
+    pull = (1.0 - keep) * memo[SHRINK]
+    multiply(row, x, z)
+    mean, square = 0.0, 0.0
+    for i in range(d):
+        row[1 + i] = keep * row[1 + i] + pull * elder[1 + i]
+        z[i] = fade * z[i] + lift * x[i]
+        mean += row[1 + i] * x[i]
+        square += z[i] * x[i]
+    error, variance = reward - mean, memo[NOISE] + max(square, 0.0)
+    step, shrink = error / variance, 1.0 / math.sqrt(variance)
+    for i in range(d):
+        row[1 + i] += step * z[i]
+        z[i] *= shrink
     at = 1 + d
     for i in range(d):
-        row[at + i] += (1.0 - keep * keep) * spread
+        line = row[at : at + i + 1]
+        for j in range(i + 1):
+            line[j] = fade * line[j] - z[i] * z[j]
+        line[i] += lift
         at += i + 1
+    row[0] += 1.0
+    return error, variance
 
 
 @jit
@@ -363,7 +385,7 @@ def _learn_weights(share: float, weights: Floats, errors: Floats, variances: Flo
     logs = np.empty(count)
     top = -math.inf
     for m in range(count):
-        logs[m] = evidence.log_likelihood(errors[m], variances[m], nu)
+        logs[m] = evidence.log_likelihood(errors[m], variances[m], math.log(variances[m]), nu)
         top = max(top, logs[m])
     total = 0.0
     for m in range(count):
@@ -402,7 +424,7 @@ def _replace(memo: Floats, weights: Floats, incumbent: Floats, rungs: Floats, be
         memo[RECENT_SUM] = memo[RECENT_COUNT] * recent
         memo[STEADY_COUNT] = min(memo[STEADY_COUNT], memo[RECENT_COUNT])
         memo[STEADY_SUM] = memo[STEADY_COUNT] * recent
-    incumbent[:] = rungs[best, : len(incumbent)]
+    incumbent[:] = rungs[best]
     evidence.clear(rungs)
     memo[ALARMS] += 1.0
 
@@ -435,16 +457,16 @@ def _rescale(memo: Floats, elder: Floats, d: int) -> None:
 
 
 @jit
-def _start_experts(memo: Floats, weights: Floats, models: Floats, d: int) -> None:
+def _start_experts(memo: Floats, weights: Floats, bank: Floats, d: int) -> None:
     """Give every expert the elder's weights, full doubt, and an even share of half the weight."""
     memo[EXPERTS_LIVE] = 1.0
     weights[0] = 0.5
     for m in range(1, len(weights)):
         weights[m] = 0.5 / (len(weights) - 1)
-        row = models[INCUMBENT + m]
+        row = bank[INCUMBENT + m]
         row[:] = 0.0
         at = 1 + d
         for i in range(d):
-            row[1 + i] = models[ELDER, 1 + i]
+            row[1 + i] = bank[ELDER, 1 + i]
             row[at + i] = _EXPERT_SPREAD * memo[TASTE]
             at += i + 1

@@ -69,9 +69,9 @@ def clear(rungs: Floats) -> None:
 
 
 @jit
-def log_likelihood(error: float, variance: float, nu: float) -> float:
+def log_likelihood(error: float, variance: float, log_variance: float, nu: float) -> float:
     """Log-density, but for a constant, of Student's t with `nu` degrees of freedom."""
-    value: float = -0.5 * (math.log(variance) + (nu + 1.0) * math.log(1.0 + error * error / (nu * variance)))
+    value: float = -0.5 * (log_variance + (nu + 1.0) * math.log(1.0 + error * error / (nu * variance)))
     return value
 
 
@@ -104,24 +104,27 @@ def show(
     best, strongest = -1, 0.0
     sums = 1 + len(x) + len(x) * (len(x) + 1) // 2
     theirs = min(theirs, cap)
+    log_noise, their_log_width = math.log(noise), math.log(1.0 + q)
     for k in range(len(rungs)):
         rung = rungs[k]
         if rung[0] < 0.0:
             continue
         mean, square, _ = multiply(rung, x, z)
         width = 1.0 + max(square, 0.0)
+        log_width = math.log(width)
         error = reward - mean
         own = min(error * error / (width * noise), cap)
         absorb(rung, z, error, width)
         rung[sums + _THEIRS] += theirs
         rung[sums + _OWN] += own
         rung[sums + _NOISE_SUM] += own * noise
-        rung[sums + _LEAD] += log_likelihood(error, noise if clicks else noise * width, nu) - acting
-        rung[sums + _LOG_WIDTH] += math.log(width / (1.0 + q))
+        rung[sums + _LOG_WIDTH] += log_width - their_log_width
         rung[sums + _LARGEST_GAIN] = max(rung[sums + _LARGEST_GAIN], theirs - own)
-        evidence = _log_evidence(rung, sums, 0.0)
+        variance, log_variance = (noise, log_noise) if clicks else (noise * width, log_noise + log_width)
+        rung[sums + _LEAD] += log_likelihood(error, variance, log_variance, nu) - acting
+        evidence = _log_evidence(rung, sums, 0.0, max(strongest, _WITHOUT_BEST))
         if evidence > max(strongest, _WITHOUT_BEST) and (
-            _log_evidence(rung, sums, rung[sums + _LARGEST_GAIN]) > _WITHOUT_BEST
+            _log_evidence(rung, sums, rung[sums + _LARGEST_GAIN], _WITHOUT_BEST) > _WITHOUT_BEST
         ):
             best, strongest = k, evidence
     return best, strongest
@@ -143,8 +146,12 @@ def lead(rung: Floats, dim: int) -> float:
 
 
 @jit
-def _log_evidence(rung: Floats, sums: int, left_out: float) -> float:
+def _log_evidence(rung: Floats, sums: int, left_out: float, least: float) -> float:
+    """Log-evidence without errors worth `left_out`, or `least` where it is not more."""
     nu = rung[sums + _NU]
-    gain = math.log((nu + rung[sums + _THEIRS] - left_out) / (nu + rung[sums + _OWN]))
-    evidence: float = 0.5 * ((nu + rung[0]) * gain - rung[sums + _LOG_WIDTH])
+    ratio = (nu + rung[sums + _THEIRS] - left_out) / (nu + rung[sums + _OWN])
+    count, log_width = nu + rung[0], rung[sums + _LOG_WIDTH]
+    if 0.5 * (count * (ratio - 1.0) - log_width) <= least:  # ln r <= r - 1: most rungs need no logarithm
+        return least
+    evidence: float = 0.5 * (count * math.log(ratio) - log_width)
     return evidence

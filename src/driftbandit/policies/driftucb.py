@@ -18,10 +18,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from driftbandit.core import Change, Floats, as_dim, as_example, as_number, as_pool, as_reward, not_finite
+from driftbandit.core import LARGEST, Change, Floats, as_dim, as_example, as_number, as_pool, as_reward, not_finite
 from driftbandit.kernels import drift
 from driftbandit.kernels.evidence import RUNGS, clear, rung_size
-from driftbandit.kernels.ridge import row_size
 from driftbandit.policies.base import PolicyBase
 
 _ROUNDING = 1e-6
@@ -111,7 +110,7 @@ class DriftUCB(PolicyBase):
     dim: int
     evidence: ClassVar[tuple[str, ...]] = ("log_evidence", "threshold", "shift_at")
 
-    _parts = (*PolicyBase._parts, "_memo", "_weights", "_models", "_rungs", "_before")
+    _parts = (*PolicyBase._parts, "_memo", "_bank")
 
     def __init__(
         self,
@@ -137,18 +136,14 @@ class DriftUCB(PolicyBase):
         self.share = as_number("share", share, 0.0, 1.0)
         self.detect = bool(detect)
         self.mix = bool(mix)
-        self._rules = np.array(
-            [self.explore, self.explore_most, self.delta, self.share, float(self.detect), float(self.mix)]
-        )
-        self._keep = np.array([1.0 - 1.0 / rounds for rounds in self.memory])
-        self._memo = np.zeros(drift.MEMO)
-        self._weights = np.zeros(1 + len(self.memory))
-        self._weights[0] = 1.0
-        self._models = np.zeros((drift.EXPERTS + len(self.memory), row_size(self.dim)))
-        self._rungs = np.zeros((RUNGS, rung_size(self.dim)))
-        clear(self._rungs)
-        self._before = np.zeros(self.dim)
-        self._alarm = np.zeros(3)
+        experts = len(self.memory)
+        switches = (float(self.detect), float(self.mix))
+        keep = [1.0 - 1.0 / rounds for rounds in self.memory]
+        self._rules = np.array([self.explore, self.explore_most, self.delta, self.share, *switches, *keep])
+        self._memo = np.zeros(drift.memo_size(self.dim, experts))
+        self._memo[drift.MEMO] = 1.0
+        self._bank = np.zeros((drift.EXPERTS + experts + RUNGS, rung_size(self.dim)))
+        clear(self._bank[drift.EXPERTS + experts :])
 
     @property
     def noise(self) -> float:
@@ -158,13 +153,13 @@ class DriftUCB(PolicyBase):
     @property
     def theta(self) -> Floats:
         """Weights of the incumbent."""
-        theta: Floats = self._models[drift.INCUMBENT, 1 : 1 + self.dim].copy()
+        theta: Floats = self._bank[drift.INCUMBENT, 1 : 1 + self.dim].copy()
         return theta
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play among this round's candidates, shape (K, dim); `arms` is ignored."""
         pool = as_pool(features, self.dim)
-        best = drift.choose(self._rules, self._memo, self._weights, self._models, self._rungs, pool)
+        best = drift.choose(self._rules, self._memo, self._bank, pool)
         if best < 0:
             raise self._not_usable(pool)
         return best
@@ -172,25 +167,15 @@ class DriftUCB(PolicyBase):
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of an arm with these features, shape (dim,); returns the changes it revealed."""
         x = as_example(features, self.dim)
-        reward = as_reward(reward)
-        fired = drift.learn(
-            self._rules,
-            self._keep,
-            self._memo,
-            self._weights,
-            self._models,
-            self._rungs,
-            self._before,
-            x,
-            reward,
-            self._alarm,
-        )
+        if type(reward) is not float or not -LARGEST <= reward <= LARGEST:
+            reward = as_reward(reward)
+        fired = drift.learn(self._rules, self._memo, self._bank, x, reward)
         if fired < 0:
             raise self._not_usable(x)
         self.rounds += 1
         if not fired:
             return ()
-        log_evidence, threshold, age = self._alarm.tolist()
+        log_evidence, threshold, age = self._memo[drift.ALARM_EVIDENCE : drift.ALARM_AGE + 1].tolist()
         facts = {"log_evidence": log_evidence, "threshold": threshold, "shift_at": self.rounds - age}
         return self._report(Change(self.rounds, "restarted", 0, facts))
 
@@ -199,16 +184,16 @@ class DriftUCB(PolicyBase):
         changes = self.changes
         moved: tuple[tuple[int, float, float], ...] = ()
         if changes:
-            now = self.theta
-            order = np.argsort(-np.abs(now - self._before), kind="stable").tolist()
-            moved = tuple((i, float(self._before[i]), float(now[i])) for i in order)
+            before, now = self._memo[-self.dim :], self.theta
+            order = np.argsort(-np.abs(now - before), kind="stable").tolist()
+            moved = tuple((i, float(before[i]), float(now[i])) for i in order)
         return Explanation(
             experts=tuple(
                 Expert(memory, weight)
-                for memory, weight in zip((math.inf, *self.memory), self._weights.tolist(), strict=True)
+                for memory, weight in zip((math.inf, *self.memory), self._weights().tolist(), strict=True)
             ),
             noise=self.noise,
-            age=int(self._models[drift.INCUMBENT, 0]),
+            age=int(self._bank[drift.INCUMBENT, 0]),
             last_change=changes[-1] if changes else None,
             moved=moved,
         )
@@ -221,9 +206,14 @@ class DriftUCB(PolicyBase):
             f"(|x|^2 was {self._memo[drift.FIRST_SQUARE]:g} on average); scale the features"
         )
 
+    def _weights(self) -> Floats:
+        weights: Floats = self._memo[drift.MEMO : -self.dim]
+        return weights
+
     def _after_restore(self) -> None:
-        signed = np.delete(self._memo, drift.HIT_VALUE)
+        signed = np.delete(self._memo[: drift.MEMO], (drift.HIT_VALUE, drift.ALARM_EVIDENCE))
         if (signed < 0.0).any() or (self._memo[drift.FIRST_SQUARE] > 0.0 and self._memo[drift.NOISE] <= 0.0):
             raise ValueError("state: memo: counts and squares must not be negative, nor the noise 0")
-        if (self._weights < 0.0).any() or abs(self._weights.sum() - 1.0) > _ROUNDING:
-            raise ValueError("state: weights: expected shares that add up to 1")
+        weights = self._weights()
+        if (weights < 0.0).any() or abs(weights.sum() - 1.0) > _ROUNDING:
+            raise ValueError("state: memo: expected shares that add up to 1")
