@@ -29,7 +29,8 @@ def test_the_documentation_has_these_numbers() -> None:
     text = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
     found = re.findall(r"^\| `(\w+)` \| (\d+) \| ([\d,]+) \|", text.split("begin scopes")[1], re.MULTILINE)
     states = {(policy, int(dim)): int(size.replace(",", "")) for policy, dim, size in found}
-    assert states == {(policy, dim): state_of(policy, dim) for policy in sizes.POLICIES for dim in sizes.DIMS}
+    expected = {(policy, dim): state_of(policy, dim) for policy in sizes.POLICIES for dim in sizes.DIMS}
+    assert states == expected, "put what `python -m driftbandit.serving.sizes` prints into docs/service.md"
 
 
 def test_the_table_has_a_row_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
