@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from driftbandit import DriftUCB, LinUCB, OracleLinUCB, Radius, World, simulate
-from driftbandit.kernels import drift
+from driftbandit.kernels import drift, scales
 from driftbandit.kernels.evidence import rung_size
 
 
@@ -201,10 +201,10 @@ def test_a_few_other_values_leave_clicks_clicks():
     policy = DriftUCB(1)
     for t in range(300):
         policy.learn([1.0], 0.5 if t == 150 else float(t % 3 == 0))
-    assert drift.are_clicks(policy._memo)
+    assert scales.are_clicks(policy._memo)
     for t in range(10):
         policy.learn([1.0], t / 10.0)
-    assert not drift.are_clicks(policy._memo)
+    assert not scales.are_clicks(policy._memo)
 
 
 @pytest.mark.parametrize("noise", [1e-3, 1e-2])
@@ -223,7 +223,7 @@ def test_an_heir_inherits_what_it_earned():
     for lead in (-800.0, -2.0, 0.0, 2.0, 800.0):
         rungs = np.zeros((1, rung_size(1)))
         rungs[0, -1] = lead
-        weights, memo = np.array([0.2, 0.5, 0.3]), np.ones(drift.MEMO)
+        weights, memo = np.array([0.2, 0.5, 0.3]), np.ones(scales.MEMO)
         drift._replace(memo, weights, np.zeros(rung_size(1)), rungs, 0, np.zeros(1))
         earned = 0.2 / (0.2 + 0.8 * np.exp(np.minimum(-lead, 700.0)))
         assert weights == pytest.approx([earned, 0.625 * (1.0 - earned), 0.375 * (1.0 - earned)])
@@ -249,7 +249,7 @@ def test_refuses_bad_settings(settings, message):
 
 def test_restore_refuses_nonsense():
     policy = DriftUCB(2)
-    for at, spoil in ((drift.MEMO, -1.0), (drift.MEMO, 9.0), (drift.ROUNDS, -1.0)):
+    for at, spoil in ((scales.MEMO, -1.0), (scales.MEMO, 9.0), (scales.ROUNDS, -1.0)):
         state = policy.state()
         state["memo"][at] = spoil
         with pytest.raises(ValueError, match="memo"):

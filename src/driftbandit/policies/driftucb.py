@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from driftbandit.core import LARGEST, Change, Floats, as_dim, as_example, as_number, as_pool, as_reward, not_finite
-from driftbandit.kernels import drift
+from driftbandit.kernels import drift, scales
 from driftbandit.kernels.evidence import RUNGS, clear, rung_size
 from driftbandit.policies.base import PolicyBase
 
@@ -141,14 +141,14 @@ class DriftUCB(PolicyBase):
         keep = [1.0 - 1.0 / rounds for rounds in self.memory]
         self._rules = np.array([self.explore, self.explore_most, self.delta, self.share, *switches, *keep])
         self._memo = np.zeros(drift.memo_size(self.dim, experts))
-        self._memo[drift.MEMO] = 1.0
+        self._memo[scales.MEMO] = 1.0
         self._bank = np.zeros((drift.EXPERTS + experts + RUNGS, rung_size(self.dim)))
         clear(self._bank[drift.EXPERTS + experts :])
 
     @property
     def noise(self) -> float:
         """Estimated standard deviation of a reward around its mean; NaN before the first reward that is not 0."""
-        return math.sqrt(self._memo[drift.NOISE]) if self._memo[drift.REWARD_SQUARES] else math.nan
+        return math.sqrt(self._memo[scales.NOISE]) if self._memo[scales.REWARD_SQUARES] else math.nan
 
     @property
     def theta(self) -> Floats:
@@ -175,7 +175,7 @@ class DriftUCB(PolicyBase):
         self.rounds += 1
         if not fired:
             return ()
-        log_evidence, threshold, age = self._memo[drift.ALARM_EVIDENCE : drift.ALARM_AGE + 1].tolist()
+        log_evidence, threshold, age = self._memo[scales.ALARM_EVIDENCE : scales.ALARM_AGE + 1].tolist()
         facts = {"log_evidence": log_evidence, "threshold": threshold, "shift_at": self.rounds - age}
         return self._report(Change(self.rounds, "restarted", 0, facts))
 
@@ -203,16 +203,16 @@ class DriftUCB(PolicyBase):
             return not_finite(features)
         return ValueError(
             f"features: an absolute value of {np.abs(features).max():g} is too large beside the first ones seen "
-            f"(|x|^2 was {self._memo[drift.FIRST_SQUARE]:g} on average); scale the features"
+            f"(|x|^2 was {self._memo[scales.FIRST_SQUARE]:g} on average); scale the features"
         )
 
     def _weights(self) -> Floats:
-        weights: Floats = self._memo[drift.MEMO : -self.dim]
+        weights: Floats = self._memo[scales.MEMO : -self.dim]
         return weights
 
     def _after_restore(self) -> None:
-        signed = np.delete(self._memo[: drift.MEMO], (drift.HIT_VALUE, drift.ALARM_EVIDENCE))
-        if (signed < 0.0).any() or (self._memo[drift.FIRST_SQUARE] > 0.0 and self._memo[drift.NOISE] <= 0.0):
+        signed = np.delete(self._memo[: scales.MEMO], (scales.HIT_VALUE, scales.ALARM_EVIDENCE))
+        if (signed < 0.0).any() or (self._memo[scales.FIRST_SQUARE] > 0.0 and self._memo[scales.NOISE] <= 0.0):
             raise ValueError("state: memo: counts and squares must not be negative, nor the noise 0")
         weights = self._weights()
         if (weights < 0.0).any() or abs(weights.sum() - 1.0) > _ROUNDING:

@@ -1,0 +1,147 @@
+"""What DriftUCB finds out about its world: the size of features, rewards and noise, and whether rewards are clicks.
+
+All of it is kept in a flat array, `memo`, at the places named here; `drift` keeps more behind them.
+"""
+
+from __future__ import annotations
+
+import math
+
+from driftbandit.core import Floats
+from driftbandit.kernels.compile import jit
+
+# What is remembered beside the models: sums over all rewards; the noise, recent, since it last jumped, and overall; the
+# latest alarm.
+(
+    ROUNDS,
+    REWARD_SQUARES,
+    FEATURE_SQUARES,
+    FIRST_SQUARE,
+    RECENT_SUM,
+    RECENT_COUNT,
+    STEADY_SUM,
+    STEADY_COUNT,
+    ALL_SUM,
+    ALL_COUNT,
+    ELDER_ERRORS,
+    ALARMS,
+    HITS,
+    HIT_VALUE,
+    MISFITS,
+    EXPERTS_LIVE,
+    POOL_VARIANCE,
+    PICK_VARIANCE,
+    NOISE,
+    TASTE,
+    PRIOR,
+    SHRINK,
+    ALARM_EVIDENCE,
+    ALARM_THRESHOLD,
+    ALARM_AGE,
+) = range(25)
+MEMO = 25
+
+_NOTHING = 1e-150  # a smaller reward has no square
+_WILDEST = 100.0  # a reward this many times larger than the others is a mistake, and must not set the scale
+_RECENT = 0.98  # decay of the recent noise, which covers about 50 rewards
+_JUMP = 2.0  # factor between recent and steady noise that counts as a jump
+_JUMP_COUNT = 10.0  # rewards' worth of recent noise needed to say so
+_AFTER_JUMP = 5.0  # rewards' worth of steady noise that the recent one is taken for after a jump
+_WILD = 20.0  # cap of a squared error in the noise, in units of its expectation
+_FLOOR_AT_FIRST = 0.05  # of the mean squared reward, while there is less than one reward's worth of noise
+_ROUNDING = 1e-12  # of the mean squared reward: noise below it is rounding
+_CLICK_NOISE = 0.75  # least share of p (1 - p) that is noise
+_LEAST_PRIOR = 0.2  # variance of a new taste, at least this share of an average taste's
+_CLICK_MISFITS = 0.02  # share of other values among the rewards that are not 0, beyond which they are not clicks
+
+
+@jit
+def are_clicks(memo: Floats) -> bool:
+    """Whether the rewards are 0 or one other value, but for a few strays."""
+    found: bool = memo[HITS] > 0.0 and memo[MISFITS] <= _CLICK_MISFITS * memo[HITS]
+    return found
+
+
+@jit
+def tame(memo: Floats, reward: float) -> float:
+    """The reward, but no more than `_WILDEST` times the root mean square of those before that were not 0."""
+    if abs(reward) < _NOTHING:
+        return 0.0
+    if memo[HITS] > 0.0:
+        most = _WILDEST * math.sqrt(memo[REWARD_SQUARES] / memo[HITS])
+        return min(max(reward, -most), most)
+    return reward
+
+
+@jit
+def tally(memo: Floats, reward: float, size: float) -> None:
+    """Add a reward of an arm with |x|^2 = `size` to the sums."""
+    memo[ROUNDS] += 1.0
+    memo[REWARD_SQUARES] += reward * reward
+    memo[FEATURE_SQUARES] += size
+    if reward != 0.0:
+        if memo[HITS] == 0.0:
+            memo[HIT_VALUE] = reward
+        elif reward != memo[HIT_VALUE]:
+            memo[MISFITS] += 1.0
+        memo[HITS] += 1.0
+
+
+@jit
+def learn_noise(memo: Floats, weights: Floats, errors: Floats, variances: Floats) -> None:
+    """Add this round's errors to the noise: of variance v, an error e is worth noise / v rewards."""
+    noise = memo[NOISE]
+    worth, total = 0.0, 0.0
+    for m in range(len(weights)):
+        if weights[m] > 0.0:
+            share = noise / variances[m]
+            worth += weights[m] * share
+            total += weights[m] * (share * errors[m]) ** 2
+    total = min(total, _WILD * worth * noise)
+    memo[RECENT_SUM] = _RECENT * memo[RECENT_SUM] + total
+    memo[RECENT_COUNT] = _RECENT * memo[RECENT_COUNT] + worth
+    memo[STEADY_SUM] += total
+    memo[STEADY_COUNT] += worth
+    memo[ALL_SUM] += total
+    memo[ALL_COUNT] += worth
+    if memo[RECENT_COUNT] > _JUMP_COUNT and memo[RECENT_SUM] > 0.0:
+        recent = memo[RECENT_SUM] / memo[RECENT_COUNT]
+        steady = memo[STEADY_SUM] / memo[STEADY_COUNT]
+        if recent > _JUMP * steady or recent < steady / _JUMP:
+            memo[STEADY_COUNT] = _AFTER_JUMP
+            memo[STEADY_SUM] = _AFTER_JUMP * recent
+
+
+@jit
+def ready(memo: Floats, d: int) -> bool:
+    """Enough seen for an alarm: 2 d rewards' worth of noise and, of clicks, d of the rarer outcome."""
+    rarer = min(memo[HITS], memo[ROUNDS] - memo[HITS])
+    ready: bool = memo[ALL_COUNT] >= 2.0 * d and (not are_clicks(memo) or rarer >= d)
+    return ready
+
+
+@jit
+def rescale(memo: Floats, elder: Floats, d: int) -> None:
+    """Noise, size of a taste, prior of a new taste and trust in the elder, from all rewards so far."""
+    if memo[REWARD_SQUARES] == 0.0:
+        return
+    rounds = memo[ROUNDS]
+    mean_square = memo[REWARD_SQUARES] / rounds
+    overall = memo[ALL_SUM] / memo[ALL_COUNT]
+    noise = memo[STEADY_SUM] / memo[STEADY_COUNT]
+    if are_clicks(memo):
+        rate = (memo[HITS] + 1.0) / (rounds + 2.0)
+        noise = max(overall, _CLICK_NOISE * rate * (1.0 - rate) * memo[HIT_VALUE] ** 2)
+    if memo[RECENT_COUNT] < 1.0:
+        noise = max(noise, _FLOOR_AT_FIRST * mean_square)
+    memo[NOISE] = max(noise, _ROUNDING * mean_square)
+    memo[TASTE] = memo[REWARD_SQUARES] / memo[FEATURE_SQUARES]
+    # What the elder cannot explain beyond noise is how far tastes spread around it.
+    spread = max(memo[ELDER_ERRORS] / rounds - overall, 0.0) * rounds / memo[FEATURE_SQUARES]
+    memo[PRIOR] = min(max(spread, _LEAST_PRIOR * memo[TASTE]), memo[TASTE])
+    length = 0.0
+    for i in range(d):
+        length += elder[1 + i] * elder[1 + i] / d
+    # James-Stein: the elder is the mean of alarms + 1 tastes, which are not all new: the root counts them as fewer.
+    tastes = math.sqrt(memo[ALARMS] + 1.0)
+    memo[SHRINK] = max(0.0, 1.0 - spread / (tastes * length)) if length > 0.0 else 0.0
