@@ -14,8 +14,9 @@ import pytest
 
 from driftbandit.serving import export
 from driftbandit.serving.config import LoopConfig
-from driftbandit.serving.engine import Elsewhere, Engine, shard_of
+from driftbandit.serving.engine import Engine
 from driftbandit.serving.messages import Arm, CatalogueRequest, Decision, DecisionRequest, RewardRequest
+from driftbandit.serving.parts import Elsewhere, shard_of
 from driftbandit.serving.records import Refused
 from driftbandit.serving.replay import read_export, replay_log
 from driftbandit.serving.server import build_app

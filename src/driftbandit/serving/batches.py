@@ -53,13 +53,12 @@ _DUPLICATE_RESULT = RewardResult(200, DUPLICATE)
 
 def decide(engine: Engine, name: str, given: list[DecisionRequest | Problem]) -> DecisionResults:
     """Carry out a batch of decisions, all at one time."""
-    engine.number(name)  # where there is no such loop, all of it is refused
-    now = engine.now()
+    commands = engine.at_once(name)
     results = []
     for item in given:
         if isinstance(item, DecisionRequest):
             try:
-                created, decision = engine.decide(name, item, now)
+                created, decision = commands.decide(item)
                 results.append(DecisionResult(201 if created else 200, decision))
                 continue
             except Refused as refusal:
@@ -72,13 +71,12 @@ def decide(engine: Engine, name: str, given: list[DecisionRequest | Problem]) ->
 
 def reward(engine: Engine, name: str, given: list[BatchReward | Problem]) -> RewardResults:
     """Carry out a batch of rewards, all at one time."""
-    engine.number(name)  # where there is no such loop, all of it is refused
-    now = engine.now()
+    commands = engine.at_once(name)
     results = []
     for item in given:
         if isinstance(item, BatchReward):
             try:
-                accepted = engine.reward(name, item.decision_id, item, now)
+                accepted = commands.reward(item.decision_id, item)
                 results.append(_ACCEPTED_RESULT if accepted else _DUPLICATE_RESULT)
                 continue
             except Refused as refusal:

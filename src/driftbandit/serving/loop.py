@@ -418,6 +418,7 @@ class Loop:
         values: list[float] = []
         due = self.due.take(now)
         self.closed += due
+        closed, whole, lately = 0, counts.reward_sum, bucket.reward
         for record in due:
             record.closed = True
             value = record.reward
@@ -425,17 +426,19 @@ class Loop:
                 counts.missing += 1
                 value = default
             if value is not None:
-                counts.closed += 1
-                counts.reward_sum += value
+                closed += 1
+                whole += value
+                lately += value
                 if self.shadow is not None and record.shadow_epoch == self.epochs[SHADOW]:
                     counts.shadow_closed += 1
                     counts.shadow_weight += record.weight
                     counts.shadow_reward += record.weight * value
-                bucket.closed += 1
-                bucket.reward += value
                 if not record.learned:
                     records.append(record)
                     values.append(value)
+        counts.closed += closed
+        bucket.closed += closed
+        counts.reward_sum, bucket.reward = whole, lately
         if self._in_runs and self.shadow is None:
             self._learn_run(records, values)
         else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -126,6 +126,22 @@ class Batch:
 
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
+
+
+def check_order(runs: Sequence[Run], last_of: Callable[[int, int], int]) -> None:
+    """Raise StoreError unless runs continue the log, whose last event `last_of` tells, and each other without gaps.
+
+    >>> check_order([Run.of(1, 0, 3, [b"\\x01"]), Run.of(1, 0, 5, [b"\\x02"])], lambda loop, shard: 2)
+    Traceback (most recent call last):
+    driftbandit.serving.stores.base.StoreError: event 5 of loop 1 does not follow 3
+    """
+    last: dict[tuple[int, int], int] = {}
+    for run in runs:
+        at = run.loop, run.shard
+        before = last[at] if at in last else last_of(*at)
+        if run.first != before + 1:
+            raise StoreError(f"event {run.first} of loop {run.loop} does not follow {before}")
+        last[at] = run.last
 
 
 def bodies_after(rows: list[tuple[int, bytes]], after: int, limit: int) -> list[tuple[int, bytes]]:

@@ -28,6 +28,7 @@ from driftbandit.serving.stores.base import (
     StoreError,
     VersionConflict,
     bodies_after,
+    check_order,
 )
 
 SHARDS = 16
@@ -272,10 +273,7 @@ class PostgreSQLStore:
         shards |= {shot.shard for shot in batch.snapshots}
         with _errors(), self._db.transaction(), self._db.cursor() as cursor:
             self._check_tokens(shards)
-            for run in batch.events:
-                if run.first != self._last(run.loop, run.shard) + 1:
-                    last = self._last(run.loop, run.shard)
-                    raise StoreError(f"event {run.first} of loop {run.loop} does not follow {last}")
+            check_order(batch.events, self._last)
             self._insert(cursor, "events", "", batch.events)
             changes = [(c.loop, c.shard, c.number, c.seq, c.time, c.scope, c.body) for c in batch.changes]
             self._insert(cursor, "changes", "ON CONFLICT DO NOTHING", changes)

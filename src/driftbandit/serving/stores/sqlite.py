@@ -21,6 +21,7 @@ from driftbandit.serving.stores.base import (
     StoreError,
     VersionConflict,
     bodies_after,
+    check_order,
 )
 
 _SCHEMA = """
@@ -203,11 +204,8 @@ class SQLiteStore:
             raise StoreError(f"{self.path}: opened for reading")
         with self._transaction():
             many = self._db.executemany
-            for run in batch.events:
-                if run.first != self._last(run.loop, run.shard) + 1:
-                    last = self._last(run.loop, run.shard)
-                    raise StoreError(f"event {run.first} of loop {run.loop} does not follow {last}")
-                self._db.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", run)
+            check_order(batch.events, self._last)
+            many("INSERT INTO events VALUES (?, ?, ?, ?, ?)", batch.events)
             if batch.changes:
                 rows = [(c.loop, c.shard, c.number, c.seq, c.time, c.scope, c.body) for c in batch.changes]
                 many("INSERT OR IGNORE INTO changes VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
