@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import urllib.request
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -93,19 +94,26 @@ def pools(seed: int = 0, count: int = 1000) -> list[str]:
 POOLS = pools()
 
 
+def _walk(tag: str) -> Iterator[str]:
+    """All pools over and over, beginning with another one for every connection."""
+    first = zlib.crc32(tag.encode()) % len(POOLS)
+    return itertools.islice(itertools.cycle(POOLS), first, None)
+
+
 def pairs(tag: str) -> Iterator[bytes]:
     """Decide and reward, over and over."""
-    for count in itertools.count():
+    for count, pool in enumerate(_walk(tag)):
         ident = f"{tag}-{count}"
-        yield post("/v1/loops/x/decisions", f'{{"decision_id":"{ident}","arms":{POOLS[count % 1000]}}}'.encode())
+        yield post("/v1/loops/x/decisions", f'{{"decision_id":"{ident}","arms":{pool}}}'.encode())
         yield post(f"/v1/loops/x/decisions/{ident}/reward", b'{"value":0.%d}' % (1 + count % 9))
 
 
 def batches(tag: str) -> Iterator[bytes]:
     """The same pairs, many in a request."""
+    pools = _walk(tag)
     for count in itertools.count():
         idents = [f"{tag}-{count}-{item}" for item in range(BATCH)]
-        decisions = ",".join(f'{{"decision_id":"{ident}","arms":{POOLS[i]}}}' for i, ident in enumerate(idents))
+        decisions = ",".join(f'{{"decision_id":"{ident}","arms":{next(pools)}}}' for ident in idents)
         yield post("/v1/loops/x/decisions:batch", f'{{"decisions":[{decisions}]}}'.encode())
         rewards = ",".join(f'{{"decision_id":"{ident}","value":0.{1 + i % 9}}}' for i, ident in enumerate(idents))
         yield post("/v1/loops/x/rewards:batch", f'{{"rewards":[{rewards}]}}'.encode())

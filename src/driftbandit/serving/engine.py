@@ -291,8 +291,7 @@ class Engine:
         for role, models in ((MAIN, loop.models), (SHADOW, loop.shadow)):
             if models is not None:
                 rows += [(role, loop.epochs[role], scope, state) for scope, state in models.changed()]
-        closed = [(record.id, record.seq, record.reward) for record in loop.closed]
-        shot = Snapshot(number, loop.shard, loop.seq, loop.core(), rows, closed, loop.epochs)
+        shot = Snapshot(number, loop.shard, loop.seq, loop.core(), rows, loop.closed, loop.epochs)
         self.store.commit(Batch(snapshots=[shot]))
         loop.forget_closed()
         loop.saved_at = loop.seq

@@ -79,6 +79,52 @@ class Loop:
         Under which the store knows it.
     """
 
+    # Python finds attributes sooner in slots than in a dictionary of so many.
+    __slots__ = (
+        "_asked",
+        "_block",
+        "_bucket",
+        "_bucket_ends",
+        "_contextual",
+        "_draws",
+        "_encoded_config",
+        "_in_runs",
+        "_judged",
+        "_key",
+        "_limit",
+        "_load",
+        "_moved",
+        "_on_arrival",
+        "_steady",
+        "_uniform",
+        "_weighs",
+        "_window",
+        "arms_version",
+        "bounds",
+        "catalogue",
+        "closed",
+        "config",
+        "counts",
+        "due",
+        "epochs",
+        "found",
+        "known",
+        "models",
+        "name",
+        "number",
+        "pools",
+        "recent",
+        "saved_at",
+        "sealed",
+        "seq",
+        "series",
+        "shadow",
+        "shard",
+        "time",
+        "unlogged",
+        "version",
+    )
+
     def __init__(
         self,
         name: str,
@@ -105,8 +151,8 @@ class Loop:
         self.counts = Counts()
         self.recent: dict[str, Open] = {}
         """Decisions that are open, or closed since the last snapshot."""
-        self.closed: list[Open] = []
-        """Those of them that are closed."""
+        self.closed: list[tuple[str, int, float | None]] = []
+        """Id, number and reward of those of them that are closed."""
         self.unlogged: list[AnyEvent] = []
         """The latest events, which the store does not have yet; the last of them is number `seq`."""
         self.sealed: list[Run] = []
@@ -253,6 +299,7 @@ class Loop:
         self._asked = config.draws if is_random(policy) else 1
         self._moved = is_moved(policy) and not is_uniform(policy)
         self._uniform = is_uniform(policy)
+        self._steady = not is_moved(policy) and not config.scoped
         self._judged = isinstance(policy, DLinUCB) and not config.scoped
         self._in_runs = isinstance(policy, DLinUCB) and policy.learns_many and not config.scoped
         self._contextual = getattr(policy, "dim", None) is not None
@@ -338,12 +385,14 @@ class Loop:
         assert models is not None
         votes: tuple[int, ...] = ()
         try:
-            if not self._uniform:
+            if self._steady:
+                learned = self.counts.learned
+                if pool.voted_at != learned:
+                    pool.vote, pool.voted_at = models.get(owner).choose(pool.features, pool.numbers), learned
+                votes = (pool.vote,)
+            elif not self._uniform:
                 policy = models.get(owner)
-                if self._asked == 1:
-                    votes = (policy.choose(pool.features, pool.numbers),)
-                else:
-                    votes = tuple([policy.choose(pool.features, pool.numbers) for _ in range(self._asked)])
+                votes = tuple([policy.choose(pool.features, pool.numbers) for _ in range(self._asked)])
                 if self._moved:
                     models.mark(owner)
         except ValueError as error:
@@ -417,7 +466,7 @@ class Loop:
         records: list[Open] = []
         values: list[float] = []
         due = self.due.take(now)
-        self.closed += due
+        self.closed += [(record.id, record.seq, record.reward) for record in due]
         closed, whole, lately = 0, counts.reward_sum, bucket.reward
         for record in due:
             record.closed = True
@@ -546,9 +595,10 @@ class Loop:
 
     def forget_closed(self) -> None:
         """Let go of the decisions that are closed; a store knows them."""
-        for record in self.closed:
-            del self.recent[record.id]
-        self.closed.clear()
+        recent = self.recent
+        for decision_id, _, _ in self.closed:
+            del recent[decision_id]
+        self.closed = []
 
     @property
     def waiting(self) -> int:

@@ -33,9 +33,11 @@ class Pool:
         What policies know them by, where they need it.
     own : bytes or None
         Features that came with the request, for the log; None if they are the catalogue's.
+    vote, voted_at : int
+        What a policy chose of it that chooses the same until it learns more, and how much it had learned then.
     """
 
-    __slots__ = ("features", "ids", "names", "numbers", "own")
+    __slots__ = ("features", "ids", "names", "numbers", "own", "vote", "voted_at")
 
     def __init__(
         self,
@@ -50,6 +52,7 @@ class Pool:
         self.features = features
         self.numbers = numbers
         self.own = own
+        self.vote = self.voted_at = -1
 
 
 class Refused(ValueError):
