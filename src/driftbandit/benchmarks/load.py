@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -33,6 +34,13 @@ class Load:
     cpu: float = 0.0
     requests: int = 0
     latencies: list[float] = field(default_factory=list)
+
+    def __iadd__(self, other: Load) -> Self:
+        self.seconds += other.seconds
+        self.cpu += other.cpu
+        self.requests += other.requests
+        self.latencies += other.latencies
+        return self
 
     def percentile(self, share: float) -> float:
         """The latency below which this share of the requests were answered."""

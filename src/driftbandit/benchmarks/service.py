@@ -10,7 +10,6 @@ import itertools
 import json
 import os
 import socket
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -24,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from driftbandit.benchmarks.load import drive, post, resident_bytes
+from driftbandit.benchmarks.load import Load, drive, post, resident_bytes
 
 DIM = 25
 ARMS = 10
@@ -134,15 +133,23 @@ def set_up(port: int) -> None:
     put(port, "/v1/loops/x/arms", {"arms": arms})
 
 
-def measure(*, seconds: float = 3.0, turns: int = 3, connections: int = 64) -> dict[str, float]:
-    """Run everything in turns; the numbers are medians over the turns.
+def measure(*, seconds: float = 4.0, turns: int = 3, connections: int = 256, batchers: int = 16) -> dict[str, float]:
+    """Run everything in turns, and add the turns up.
 
     Ratios are given by the clock, and by processor time of the server, which other work on the machine hardly changes.
+
+    Parameters
+    ----------
+    seconds, turns : float, int
+        How long each kind of load lasts, and how often it has its turn.
+    connections, batchers : int
+        How many connections send single requests, and how many send batches. Each sends its next request when the last
+        was answered, and a commit takes milliseconds on most disks: few connections would measure the disk's patience.
     """
     core = min(os.sched_getaffinity(0)) if len(os.sched_getaffinity(0)) > 1 else None
     if core is not None:
         os.sched_setaffinity(0, os.sched_getaffinity(0) - {core})  # the client has the other cores
-    found: dict[str, list[float]] = {}
+    plain, single, many, half = Load(), Load(), Load(), Load()
     with (
         tempfile.TemporaryDirectory() as folder,
         server(_SERVE, core, str(Path(folder, "a.db"))) as (port, pid),
@@ -150,32 +157,31 @@ def measure(*, seconds: float = 3.0, turns: int = 3, connections: int = 64) -> d
     ):
         set_up(port)
         drive(port, pid, [pairs(f"w{number}") for number in range(connections)], 1.0)
+        drive(port, pid, [batches(f"v{number}") for number in range(batchers)], 1.0)
         for turn in range(turns):
-            plain = drive(constant, constant_pid, [pairs(f"p{turn}-{n}") for n in range(connections)], seconds)
-            single = drive(port, pid, [pairs(f"s{turn}-{n}") for n in range(connections)], seconds)
-            many = drive(port, pid, [batches(f"b{turn}-{n}") for n in range(connections // 4)], seconds)
+            plain += drive(constant, constant_pid, [pairs(f"p{turn}-{n}") for n in range(connections)], seconds)
+            single += drive(port, pid, [pairs(f"s{turn}-{n}") for n in range(connections)], seconds)
+            many += drive(port, pid, [batches(f"b{turn}-{n}") for n in range(batchers)], seconds)
             pace = single.requests / single.seconds / 2
-            half = drive(port, pid, [pairs(f"h{turn}-{n}") for n in range(connections)], seconds, pace)
-            rates = [load.requests / 2 / load.seconds for load in (plain, single, many)]
-            costs = [load.cpu / load.requests * 2 * 1e6 for load in (plain, single, many)]
-            rates[2] *= BATCH
-            costs[2] /= BATCH
-            for name, value in (
-                ("constant: pairs/s", rates[0]),
-                ("durable: pairs/s", rates[1]),
-                ("durable / constant, by the clock", rates[1] / rates[0]),
-                ("batched: pairs/s", rates[2]),
-                ("batched / single, by the clock", rates[2] / rates[1]),
-                ("constant: server's CPU us a pair", costs[0]),
-                ("durable: server's CPU us a pair", costs[1]),
-                ("durable / constant, by CPU", costs[0] / costs[1]),
-                ("batched: server's CPU us a pair", costs[2]),
-                ("batched / single, by CPU", costs[1] / costs[2]),
-                ("p50 ms at half load", half.percentile(0.5) * 1e3),
-                ("p99 ms at half load", half.percentile(0.99) * 1e3),
-            ):
-                found.setdefault(name, []).append(value)
-    return {name: statistics.median(values) for name, values in found.items()}
+            half += drive(port, pid, [pairs(f"h{turn}-{n}") for n in range(connections)], seconds, pace)
+    rates = [load.requests / 2 / load.seconds for load in (plain, single, many)]
+    costs = [load.cpu / load.requests * 2 * 1e6 for load in (plain, single, many)]
+    rates[2] *= BATCH
+    costs[2] /= BATCH
+    return {
+        "constant: pairs/s": rates[0],
+        "durable: pairs/s": rates[1],
+        "durable / constant, by the clock": rates[1] / rates[0],
+        "batched: pairs/s": rates[2],
+        "batched / single, by the clock": rates[2] / rates[1],
+        "constant: server's CPU us a pair": costs[0],
+        "durable: server's CPU us a pair": costs[1],
+        "durable / constant, by CPU": costs[0] / costs[1],
+        "batched: server's CPU us a pair": costs[2],
+        "batched / single, by CPU": costs[1] / costs[2],
+        "p50 ms at half load": half.percentile(0.5) * 1e3,
+        "p99 ms at half load": half.percentile(0.99) * 1e3,
+    }
 
 
 def memory(decisions: int = 1_000_000, *, steps: int = 10) -> list[float]:

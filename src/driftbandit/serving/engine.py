@@ -39,6 +39,8 @@ from driftbandit.serving.stores.base import (
 )
 
 _READ = 10_000
+_OPEN_WEIGHT = 4
+"""Events between snapshots for each open decision, at least: a snapshot holds all of those."""
 _RUN = 128
 """Events that are encoded together: few enough to be in the processor's cache still."""
 
@@ -274,7 +276,7 @@ class Engine:
     def _save_if_due(self, loop: Loop) -> None:
         models = [part for part in (loop.models, loop.shadow) if part is not None]
         fits = all(part.trim() for part in models)
-        if not fits or loop.seq - loop.saved_at >= max(self._snapshot_every, 2 * loop.waiting):
+        if not fits or loop.seq - loop.saved_at >= max(self._snapshot_every, _OPEN_WEIGHT * loop.waiting):
             self._save(loop)
             for part in models:
                 part.trim()

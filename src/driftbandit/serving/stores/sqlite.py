@@ -50,9 +50,10 @@ CREATE TABLE IF NOT EXISTS keys (
 """
 _LOOP = "number, name, version, config, arms_version, arms"
 _PRAGMAS = (
+    "page_size = 8192",  # of a new file
     "journal_mode = WAL",
     "synchronous = FULL",
-    "wal_autocheckpoint = 4000",  # pages: 16 MB, so that pages written often are copied seldom
+    "wal_autocheckpoint = 2000",  # pages: 16 MB, so that pages written often are copied seldom
     "cache_size = -65536",
     "foreign_keys = ON",
 )
