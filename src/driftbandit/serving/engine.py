@@ -31,6 +31,7 @@ from driftbandit.serving.reading import change_rows, state_bytes
 from driftbandit.serving.records import MAIN, SHADOW, Refused
 from driftbandit.serving.stores.base import (
     Batch,
+    Closed,
     LoopRow,
     Run,
     Snapshot,
@@ -39,6 +40,8 @@ from driftbandit.serving.stores.base import (
 )
 
 _READ = 10_000
+_INDEXED = 8192
+"""Closed decisions that go into the store's index together: enough to share its pages, too few for a noticeable pause."""
 _OPEN_WEIGHT = 4
 """Events between snapshots for each open decision, at least: a snapshot holds all of those."""
 _RUN = 128
@@ -262,6 +265,8 @@ class Engine:
                 count += loop.seq - loop.sealed[0].first + 1
             if loop.found:
                 batch.changes.extend(change_rows(loop))
+            if len(loop.closed) >= _INDEXED:
+                batch.closed.append(Closed(loop.number, loop.shard, loop.closed))
         if batch:
             self.store.commit(batch)
         touched = list(self._touched)
@@ -270,6 +275,8 @@ class Engine:
             loop.sealed.clear()
             loop.known.clear()
             loop.found.clear()
+            if len(loop.closed) >= _INDEXED:
+                loop.forget_closed()
             self._save_if_due(loop)
         return count
 
@@ -293,8 +300,8 @@ class Engine:
         for role, models in ((MAIN, loop.models), (SHADOW, loop.shadow)):
             if models is not None:
                 rows += [(role, loop.epochs[role], scope, state) for scope, state in models.changed()]
-        shot = Snapshot(number, loop.shard, loop.seq, loop.core(), rows, loop.closed, loop.epochs)
-        self.store.commit(Batch(snapshots=[shot]))
+        shot = Snapshot(number, loop.shard, loop.seq, loop.core(), rows, loop.epochs)
+        self.store.commit(Batch(closed=[Closed(number, loop.shard, loop.closed)], snapshots=[shot]))
         loop.forget_closed()
         loop.saved_at = loop.seq
         for models in (loop.models, loop.shadow):

@@ -150,7 +150,7 @@ class Loop:
         self.epochs = (0, 0)
         self.counts = Counts()
         self.recent: dict[str, Open] = {}
-        """Decisions that are open, or closed since the last snapshot."""
+        """Decisions that are open, or closed and not in the store's index yet."""
         self.closed: list[tuple[str, int, float | None]] = []
         """Id, number and reward of those of them that are closed."""
         self.unlogged: list[AnyEvent] = []
@@ -158,7 +158,7 @@ class Loop:
         self.sealed: list[Run] = []
         """Events before those, encoded, which the store does not have yet either."""
         self.known: dict[str, ClosedRow] = {}
-        """Closed before it, as far as the present commands ask for them."""
+        """Closed before those, as far as the present commands ask for them."""
         self.series = Series()
         self.found: list[Found] = []
         self.due = Due()

@@ -64,7 +64,7 @@ class Refused(ValueError):
 
 
 class Open(msgspec.Struct, array_like=True, gc=False):
-    """A decision whose window is open, or closed since the last snapshot."""
+    """A decision whose window is open, or has been until lately."""
 
     id: str
     seq: int

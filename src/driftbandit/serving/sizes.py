@@ -87,7 +87,7 @@ def _disk(names: list[str], data: bytes) -> float:
         sizes = []
         for rows in ([], [(0, 1, name, data) for name in names]):
             store = SQLiteStore(path)
-            store.commit(Batch(snapshots=[Snapshot(1, 0, 1, b"", rows, [], (1, 1))]))
+            store.commit(Batch(snapshots=[Snapshot(1, 0, 1, b"", rows, (1, 1))]))
             store.close()  # which moves everything from the write-ahead log into the file
             sizes.append(path.stat().st_size)
     return (sizes[1] - sizes[0]) / len(names)

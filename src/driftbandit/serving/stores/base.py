@@ -74,10 +74,10 @@ class ClosedRow(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """State of a loop's shard after event `seq`: its core, the models that changed, the decisions that closed.
+    """State of a loop's shard after event `seq`: its core, and the models that changed.
 
-    `models` are (role, epoch, scope, packed state), `closed` are (id, number of the event, reward); `epochs` are the
-    current epoch of each role, and models of earlier ones may go.
+    `models` are (role, epoch, scope, packed state); `epochs` are the current epoch of each role, and models of
+    earlier ones may go.
     """
 
     loop: int
@@ -85,8 +85,15 @@ class Snapshot:
     seq: int
     core: bytes
     models: list[tuple[int, int, str, bytes]]
-    closed: list[tuple[str, int, float | None]]
     epochs: tuple[int, int]
+
+
+class Closed(NamedTuple):
+    """Decisions of a loop's shard that closed, as (id, number of the event, reward). Some may be in the store already."""
+
+    loop: int
+    shard: int
+    rows: list[tuple[str, int, float | None]]
 
 
 class Run(NamedTuple):
@@ -118,10 +125,11 @@ class Batch:
 
     events: list[Run] = field(default_factory=list)
     changes: list[ChangeRow] = field(default_factory=list)
+    closed: list[Closed] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.events or self.changes or self.snapshots)
+        return bool(self.events or self.changes or self.closed or self.snapshots)
 
 
 _pack = msgspec.msgpack.Encoder().encode

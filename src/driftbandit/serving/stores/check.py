@@ -9,6 +9,7 @@ import msgspec
 from driftbandit.serving.stores.base import (
     Batch,
     ChangeRow,
+    Closed,
     ClosedRow,
     KeyRow,
     Run,
@@ -93,7 +94,8 @@ def _check_snapshots(store: Store, number: int) -> None:
     assert store.snapshot(number, 0) is None, "no snapshot, None"
     first = [(0, 1, "ann", b"A1"), (0, 1, "bob", b"B1"), (1, 1, "ann", b"S1")]
     closed: list[tuple[str, int, float | None]] = [("d1", 1, 0.5), ("d2 ü", 2, None)]
-    store.commit(Batch(snapshots=[Snapshot(number, 0, 2, b"core", first, closed, (1, 1))]))
+    store.commit(Batch(closed=[Closed(number, 0, closed[:1])]))
+    store.commit(Batch(closed=[Closed(number, 0, closed)], snapshots=[Snapshot(number, 0, 2, b"core", first, (1, 1))]))
     assert store.snapshot(number, 0) == (2, b"core"), "the snapshot that was saved"
     assert store.model_scopes(number, 0, 0, 1) == ["ann", "bob"], "models by role and epoch"
     found = store.closed(number, ["d1", "d2 ü", "d3"])
@@ -103,7 +105,7 @@ def _check_snapshots(store: Store, number: int) -> None:
     assert store.closed(number + 1, ["d1"]) == [], "closed decisions belong to a loop"
     assert store.closed(number, [f"n{i}" for i in range(2000)]) == [], "many unknown ids"
     second = [(0, 1, "ann", b"A2"), (1, 2, "ann", b"S2")]
-    store.commit(Batch(snapshots=[Snapshot(number, 0, 3, b"core2", second, [], (1, 2))]))
+    store.commit(Batch(snapshots=[Snapshot(number, 0, 3, b"core2", second, (1, 2))]))
     assert store.model(number, 0, 0, 1, "ann") == b"A2", "a model must be replaced"
     assert store.model(number, 0, 0, 1, "bob") == b"B1", "a model that did not change must stay"
     assert store.model(number, 0, 1, 1, "ann") is None, "models of earlier epochs must go"

@@ -270,21 +270,22 @@ class PostgreSQLStore:
     def commit(self, batch: Batch) -> None:
         """Make a batch durable in one transaction, if its shards are still held."""
         shards = {run.shard for run in batch.events} | {row.shard for row in batch.changes}
-        shards |= {shot.shard for shot in batch.snapshots}
+        shards |= {part.shard for part in batch.closed} | {shot.shard for shot in batch.snapshots}
         with _errors(), self._db.transaction(), self._db.cursor() as cursor:
             self._check_tokens(shards)
             check_order(batch.events, self._last)
             self._insert(cursor, "events", "", batch.events)
             changes = [(c.loop, c.shard, c.number, c.seq, c.time, c.scope, c.body) for c in batch.changes]
             self._insert(cursor, "changes", "ON CONFLICT DO NOTHING", changes)
+            for loop, shard, closed in batch.closed:
+                rows = [(loop, ident, shard, seq, reward) for ident, seq, reward in closed]
+                self._insert(cursor, "closed", "ON CONFLICT DO NOTHING", rows)
             for shot in batch.snapshots:
                 at = (shot.loop, shot.shard)
                 replace = "ON CONFLICT (loop, shard) DO UPDATE SET seq = excluded.seq, core = excluded.core"
                 self._insert(cursor, "snapshots", replace, [(*at, shot.seq, shot.core)])
                 replace = "ON CONFLICT (loop, shard, role, epoch, scope) DO UPDATE SET state = excluded.state"
                 self._insert(cursor, "models", replace, [(*at, *row) for row in shot.models])
-                closed = [(shot.loop, ident, shot.shard, seq, reward) for ident, seq, reward in shot.closed]
-                self._insert(cursor, "closed", "ON CONFLICT DO NOTHING", closed)
                 for role, epoch in enumerate(shot.epochs):
                     cursor.execute(
                         "DELETE FROM models WHERE loop = %s AND shard = %s AND role = %s AND epoch < %s",
