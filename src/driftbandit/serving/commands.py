@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 from driftbandit.serving import events as log
-from driftbandit.serving.events import AnyEvent, Decided, Late
+from driftbandit.serving.events import AnyEvent, Decided, Late, Rewarded
 from driftbandit.serving.loop import Loop
 from driftbandit.serving.messages import (
     BatchReward,
@@ -20,9 +19,6 @@ from driftbandit.serving.messages import (
 )
 from driftbandit.serving.parts import Parts
 from driftbandit.serving.records import Refused
-
-Queue = Callable[[Loop, AnyEvent], None]
-"""Takes an event that happened for the next commit."""
 
 
 class Answers:
@@ -50,23 +46,25 @@ class Commands:
     Parameters
     ----------
     parts : Parts
-        The loop. Decisions that commands name must have gone through its `look_up`.
+        The loop. Ids that decisions name must have gone through its `look_up`.
     now : int
         The time, in milliseconds since 1970.
-    queue : callable
-        Gets the events.
     answers : Answers
         Writes the answers.
     """
 
-    __slots__ = ("_answers", "_now", "_only", "_parts", "_queue")
+    __slots__ = ("_answers", "_now", "_only", "_parts")
 
-    def __init__(self, parts: Parts, now: int, queue: Queue, answers: Answers) -> None:
+    def __init__(self, parts: Parts, now: int, answers: Answers) -> None:
         self._parts = parts
-        self._queue = queue
         self._answers = answers
         self._only = parts.only
-        self._now = now if self._only is None else advance(self._only, now, queue)
+        self._now = now if self._only is None else self._advance(self._only, now)
+
+    def _advance(self, loop: Loop, now: int) -> int:
+        """Get a loop ready for a command: what follows is for the next commit."""
+        self._parts.touched.add(loop)
+        return advance(loop, now)
 
     def decide(self, request: DecisionRequest) -> tuple[bool, Decision]:
         """Choose an arm; says whether the decision is new."""
@@ -83,7 +81,7 @@ class Commands:
             check_name("decision_id", given)
         if loop is None:
             loop = self._parts.of_scope(scope)
-            now = advance(loop, now, self._queue)
+            now = self._advance(loop, now)
         try:
             pool = loop.pools.get(arms)
         except TypeError:  # arms with features have no hash
@@ -91,7 +89,7 @@ class Commands:
         if pool is None:
             pool = loop.pool(None) if arms is None else loop.pool(*split_arms(arms))
         event = loop.decide(now, given or new_id(loop.shard, now), scope, pool)
-        self._queue(loop, event)
+        loop.unlogged.append(event)
         return True, self._answers.to(event)
 
     def _again(self, loop: Loop, request: DecisionRequest) -> Decision:
@@ -121,17 +119,28 @@ class Commands:
 
         A reward whose window has closed is logged, and refused with status 410.
         """
-        loop, now = self._only, self._now
-        if loop is None:
-            loop = self._parts.of_decision(decision_id, request.scope)
-            now = advance(loop, now, self._queue)
-        event = loop.reward(now, decision_id, request.value, request.reward_id)
+        try:
+            event = self._reward(decision_id, request)
+        except Refused as refusal:
+            if refusal.status != 404:
+                raise
+            self._parts.look_up([decision_id])  # seldom: most rewards come while their windows are open
+            event = self._reward(decision_id, request)
         if event is None:
             return False
-        self._queue(loop, event)
         if type(event) is Late:
             raise Refused(410, f"the reward window of decision {decision_id!r} has closed; logged, not learned")
         return True
+
+    def _reward(self, decision_id: str, request: RewardRequest | BatchReward) -> Rewarded | Late | None:
+        loop, now = self._only, self._now
+        if loop is None:
+            loop = self._parts.of_decision(decision_id, request.scope)
+            now = self._advance(loop, now)
+        event = loop.reward(now, decision_id, request.value, request.reward_id)
+        if event is not None:
+            loop.unlogged.append(event)
+        return event
 
 
 def new_id(shard: int, now: int) -> str:
@@ -144,9 +153,9 @@ def new_id(shard: int, now: int) -> str:
     return f"{shard:x}-{now:011x}{os.urandom(10).hex()}"
 
 
-def advance(loop: Loop, now: int, queue: Queue) -> int:
+def advance(loop: Loop, now: int) -> int:
     """Close a loop's windows that are due; returns its time, which never runs backwards."""
     now = max(now, loop.time)
     if loop.due.first <= now and (event := loop.tick(now)) is not None:
-        queue(loop, event)
+        loop.unlogged.append(event)
     return now

@@ -33,7 +33,6 @@ from driftbandit.serving.stores.base import (
     Batch,
     Closed,
     LoopRow,
-    Run,
     Snapshot,
     Store,
     VersionConflict,
@@ -41,11 +40,11 @@ from driftbandit.serving.stores.base import (
 
 _READ = 10_000
 _INDEXED = 8192
-"""Closed decisions that go into the store's index together: enough to share its pages, too few for a noticeable pause."""
+"""Closed decisions that go into the store's index together: enough to share its pages, too few for a long pause."""
 _OPEN_WEIGHT = 4
 """Events between snapshots for each open decision, at least: a snapshot holds all of those."""
-_RUN = 128
-"""Events that are encoded together: few enough to be in the processor's cache still."""
+_RUN = 100
+"""Events that are encoded together, at least: while they are in the processor's cache still."""
 
 
 class Engine:
@@ -162,19 +161,8 @@ class Engine:
         self._queue(loop, event)
 
     def _queue(self, loop: Loop, event: log.AnyEvent) -> None:
-        unlogged = loop.unlogged
-        unlogged.append(event)
-        if len(unlogged) == 1:
-            self._touched.add(loop)
-        elif len(unlogged) == _RUN:
-            self._seal(loop)
-
-    @staticmethod
-    def _seal(loop: Loop) -> None:
-        """Encode the latest events."""
-        first = loop.seq - len(loop.unlogged) + 1
-        loop.sealed.append(Run(loop.number, loop.shard, first, loop.seq, log.encode_run(loop.unlogged)))
-        loop.unlogged.clear()
+        loop.unlogged.append(event)
+        self._touched.add(loop)
 
     def _now(self, loop: Loop) -> int:
         return max(self._clock(), loop.time)
@@ -217,14 +205,17 @@ class Engine:
         return self.configuration(name)
 
     def look_up(self, name: str, ids: list[str]) -> None:
-        """Read what is known of these decisions from the store, all at once, before commands that name them."""
+        """Read what is known of these decisions from the store, all at once, before they are asked for again."""
         parts = self._loops.get(name)
         if parts is not None:
             parts.look_up(ids)
 
     def at_once(self, name: str) -> Commands:
-        """Commands to a loop that are carried out now; decisions that they name must have gone through `look_up`."""
-        return Commands(self._parts(name), self._clock(), self._queue, self._answers)
+        """Commands to a loop that are carried out now; ids of decisions must have gone through `look_up`."""
+        parts = self._parts(name)
+        for loop in parts.here.values():
+            loop.seal(_RUN)
+        return Commands(parts, self._clock(), self._answers)
 
     def decide(self, name: str, request: DecisionRequest) -> tuple[bool, Decision]:
         """Choose an arm now; see `Commands.decide`."""
@@ -239,7 +230,9 @@ class Engine:
         now = self._clock()
         for parts in self._loops.values():
             for loop in parts.here.values():
-                advance(loop, now, self._queue)
+                if loop.due.first <= now:
+                    advance(loop, now)
+                    self._touched.add(loop)
 
     def next_due(self) -> float:
         """When the next window closes."""
@@ -258,8 +251,7 @@ class Engine:
         batch = Batch()
         count = 0
         for loop in self._touched:
-            if loop.unlogged:
-                self._seal(loop)
+            loop.seal()
             if loop.sealed:
                 batch.events += loop.sealed
                 count += loop.seq - loop.sealed[0].first + 1

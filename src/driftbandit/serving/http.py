@@ -16,7 +16,7 @@ from driftbandit.serving.bodies import Bodies, read_reward, read_rewards
 from driftbandit.serving.config import LoopConfig
 from driftbandit.serving.engine import Engine
 from driftbandit.serving.keys import Keyring
-from driftbandit.serving.messages import BatchReward, CatalogueRequest, DecisionRequest, LoopRequest
+from driftbandit.serving.messages import CatalogueRequest, DecisionRequest, LoopRequest
 from driftbandit.serving.page.handlers import Page
 from driftbandit.serving.problems import HTTPError
 from driftbandit.serving.routes import api_routes
@@ -148,7 +148,7 @@ class Service:
     async def reward(self, request: Request) -> Response:
         """Take a reward."""
         given, name, ident = read_reward(request.body), request.loop, request.id
-        fresh = await self.runner.submit(lambda engine: engine.reward(name, ident, given), (name, [ident]))
+        fresh = await self.runner.submit(lambda engine: engine.reward(name, ident, given))
         return Response(200, _ACCEPTED if fresh else _DUPLICATE)
 
     async def decide_many(self, request: Request) -> Response:
@@ -162,8 +162,7 @@ class Service:
     async def reward_many(self, request: Request) -> Response:
         """Take many rewards."""
         name, given = request.loop, read_rewards(request.body)
-        ids = [item.decision_id for item in given if isinstance(item, BatchReward)]
-        answer = await self.runner.submit(lambda engine: _encode(batches.reward(engine, name, given)), (name, ids))
+        answer = await self.runner.submit(lambda engine: _encode(batches.reward(engine, name, given)))
         return Response(200, answer)
 
     # Reading ---------------------------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ from driftbandit.serving.events import (
     Late,
     Rewarded,
     Ticked,
+    encode_run,
 )
 from driftbandit.serving.models import Models
 from driftbandit.serving.records import (
@@ -185,7 +186,11 @@ class Loop:
             raise Refused(422, "scope: this loop has one model a scope, so a decision must name one")
         else:
             owner = scope
-        votes, shadow = self._ask(owner, pool)
+        if self._steady and pool.voted_at == counts.learned and self.shadow is None:
+            votes: tuple[int, ...] = (pool.vote,)
+            shadow = -1
+        else:
+            votes, shadow = self._ask(owner, pool)
         # Two numbers drawn from the decision's own: exploring or not, and which of the arms or votes.
         number = counts.decisions
         if number // BLOCK != self._block:
@@ -592,6 +597,14 @@ class Loop:
             self.series,
         )
         return msgspec.msgpack.encode(core)
+
+    def seal(self, least: int = 1) -> None:
+        """Encode the latest events, if there are so many."""
+        count = len(self.unlogged)
+        if count >= least:
+            run = Run(self.number, self.shard, self.seq - count + 1, self.seq, encode_run(self.unlogged))
+            self.sealed.append(run)
+            self.unlogged.clear()
 
     def forget_closed(self) -> None:
         """Let go of the decisions that are closed; a store knows them."""

@@ -101,16 +101,11 @@ class Parts:
 
     def look_up(self, ids: list[str]) -> None:
         """Read what is known of these decisions from the store, all at once."""
-        unknown = ids
-        for part in self.here.values():
-            recent = part.recent
-            unknown = [given for given in unknown if given not in recent]
-        if unknown:
-            for found in self.store.closed(self.row.number, unknown):
-                if found.shard in self.here:
-                    part = self.here[found.shard]
-                    part.known[found.id] = found
-                    self.touched.add(part)
+        for found in self.store.closed(self.row.number, ids):
+            if found.shard in self.here:
+                part = self.here[found.shard]
+                part.known[found.id] = found
+                self.touched.add(part)
 
 
 def shard_of(loop: str, scope: str, shards: int) -> int:

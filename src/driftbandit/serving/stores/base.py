@@ -89,7 +89,7 @@ class Snapshot:
 
 
 class Closed(NamedTuple):
-    """Decisions of a loop's shard that closed, as (id, number of the event, reward). Some may be in the store already."""
+    """Decisions of a loop's shard that closed: (id, number of the event, reward). The store may have some already."""
 
     loop: int
     shard: int
