@@ -70,6 +70,7 @@ _LIGHT = 1e-3  # a model of less weight does not act
 _WEIGHT_NU = 5.0  # degrees of freedom of the likelihood that weighs models: wild rewards must not move much weight
 _EVIDENCE_NU = 8.0  # most rewards' worth of noise that a young model takes over
 _ERROR_CAP = 200.0  # most that a squared error counts as evidence, in units of the noise, if a new taste causes less
+_TELLING = 20.0  # a model is born only if half a life's rewards of a new taste would amount to so many times the noise
 _CLICK_NU = 50.0  # both, for clicks, whose errors cannot be wild
 _LARGEST_LOG = 700.0  # the exponential of more is infinite
 _CLICK_SHARE = 0.3  # part of `share` for clicks, each of which tells little: weight must be able to build up
@@ -214,9 +215,12 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
             start_experts(memo, weights, bank[EXPERTS:], elder[1 : 1 + d])
         if rules[DETECT] > 0.0 and incumbent[0] >= 2.0:
             rung = evidence.rung_of(int(memo[ROUNDS]))
-            ridge = max(memo[NOISE] / memo[PRIOR], _LEAST_RIDGE * memo[FIRST_SQUARE])
-            nu = min(max(memo[RECENT_COUNT], 0.5), _CLICK_NU if are_clicks(memo) else _EVIDENCE_NU)
-            evidence.give_birth(rungs[rung], elder[1 : 1 + d], memo[SHRINK], ridge, nu, memo[NOISE])
+            if 2.0**rung * memo[PRIOR] * memo[FIRST_SQUARE] >= _TELLING * memo[NOISE]:
+                ridge = max(memo[NOISE] / memo[PRIOR], _LEAST_RIDGE * memo[FIRST_SQUARE])
+                nu = min(max(memo[RECENT_COUNT], 0.5), _CLICK_NU if are_clicks(memo) else _EVIDENCE_NU)
+                evidence.give_birth(rungs[rung], elder[1 : 1 + d], memo[SHRINK], ridge, nu, memo[NOISE])
+            else:
+                rungs[rung, 0] = -1.0
     return fired
 
 
