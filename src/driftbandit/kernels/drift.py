@@ -215,9 +215,10 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
             start_experts(memo, weights, bank[EXPERTS:], elder[1 : 1 + d])
         if rules[DETECT] > 0.0 and incumbent[0] >= 2.0:
             rung = evidence.rung_of(int(memo[ROUNDS]))
-            if 2.0**rung * memo[PRIOR] * memo[FIRST_SQUARE] >= _TELLING * memo[NOISE]:
+            clicks = are_clicks(memo)
+            if clicks or 2.0**rung * memo[PRIOR] * memo[FIRST_SQUARE] >= _TELLING * memo[NOISE]:
                 ridge = max(memo[NOISE] / memo[PRIOR], _LEAST_RIDGE * memo[FIRST_SQUARE])
-                nu = min(max(memo[RECENT_COUNT], 0.5), _CLICK_NU if are_clicks(memo) else _EVIDENCE_NU)
+                nu = min(max(memo[RECENT_COUNT], 0.5), _CLICK_NU if clicks else _EVIDENCE_NU)
                 evidence.give_birth(rungs[rung], elder[1 : 1 + d], memo[SHRINK], ridge, nu, memo[NOISE])
             else:
                 rungs[rung, 0] = -1.0
