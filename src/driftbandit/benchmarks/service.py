@@ -133,7 +133,7 @@ def set_up(port: int) -> None:
     put(port, "/v1/loops/x/arms", {"arms": arms})
 
 
-def measure(*, seconds: float = 4.0, turns: int = 3, connections: int = 256, batchers: int = 16) -> dict[str, float]:
+def measure(*, seconds: float = 4.0, turns: int = 3, connections: int = 256, batchers: int = 64) -> dict[str, float]:
     """Run everything in turns, and add the turns up.
 
     Ratios are given by the clock, and by processor time of the server, which other work on the machine hardly changes.

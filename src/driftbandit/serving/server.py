@@ -15,6 +15,8 @@ from driftbandit.serving.http import Service, make_app
 from driftbandit.serving.rehearsal import Rehearsals
 from driftbandit.serving.stores.base import Store
 
+_COLLECTIONS = (10_000, 20, 20)
+"""When Python looks for cycles: seldom, for requests leave next to none."""
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -93,6 +95,7 @@ def make_server(app: App, host: str, port: int, started: Callable[[], object] = 
             await super().startup(sockets)
             gc.collect()
             gc.freeze()  # modules, routes and compiled code stay: no collection needs to look at them again
+            gc.set_threshold(*_COLLECTIONS)
             if self.started:
                 started()
 
