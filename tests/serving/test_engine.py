@@ -602,3 +602,45 @@ def test_rewards_that_close_together_are_learned_one_after_the_other(world: Worl
     world.check()
     world.restart()
     world.check()
+
+
+@pytest.mark.parametrize("policy", ["dlinucb", "linucb", "lints", "driftucb"])
+def test_closed_decisions_are_indexed_between_snapshots(
+    world: World, monkeypatch: pytest.MonkeyPatch, policy: str
+) -> None:
+    """A crash after that brings them back into memory as well, which must make no difference."""
+    monkeypatch.setattr("driftbandit.serving.engine._INDEXED", 4)
+    world.loop(dim=3, policy=policy, window=4.0)
+    arms = world.arms(np.random.default_rng(1).standard_normal((10, 3)) / 2)
+    _, answer = world.decide("first", arms)
+    run(world, 60, arms)
+    loop = world.engine.parts("x")[0]
+    assert loop.saved_at == 0
+    assert "first" not in loop.recent
+    assert [row.reward for row in world.store.closed(1, ["first"])] == [None]
+    for _ in range(2):
+        assert world.decide("first", arms) == (False, answer)
+        assert world.reward("first", 0.5) == "410"
+        before = world.check()
+        world.restart()
+        assert world.check() == before
+    assert "first" in world.engine.parts("x")[0].recent
+    run(world, 20, arms, seed=1)
+    world.check()
+
+
+def test_what_was_learned_counts_in_the_next_decision(world: World) -> None:
+    """A policy is asked again about a pool that it met before as soon as it has learned something."""
+    world.loop(dim=2, policy="linucb", window=1.0, floor=0.0, learn="arrival", settings={"explore": 0.1})
+    arms = tuple(world.arms(np.eye(2)))
+    mine: Any = builder(LoopConfig(policy="linucb", dim=2), Plan("linucb", {"explore": 0.1}))()
+    seen = set()
+    for number in range(40):
+        _, answer = world.decide(f"d{number}", arms)
+        assert answer.index == mine.choose(np.eye(2))
+        seen.add(answer.index)
+        reward = 0.1 if answer.index == 0 else 0.9
+        world.reward(f"d{number}", reward)
+        mine.learn(np.eye(2)[answer.index], reward)
+        assert world.decide(f"again {number}", arms)[1].index == mine.choose(np.eye(2))
+    assert seen == {0, 1}
