@@ -39,7 +39,7 @@ from driftbandit.serving.stores.base import (
 )
 
 _READ = 10_000
-_INDEXED = 8192
+_INDEXED = 2048
 """Closed decisions that go into the store's index together: enough to share its pages, too few for a long pause."""
 _OPEN_WEIGHT = 4
 """Events between snapshots for each open decision, at least: a snapshot holds all of those."""
