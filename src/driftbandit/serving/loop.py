@@ -44,7 +44,7 @@ class Loop(Learner):
             raise Refused(422, "scope: this loop has one model a scope, so a decision must name one")
         else:
             owner = scope
-        if self._steady and pool.voted_at == counts.learned and self.shadow is None:
+        if self._steady and pool.voted_at == counts.learned and self.shadow is None:  # nothing new to ask
             votes: tuple[int, ...] = (pool.vote,)
             shadow = -1
         else:
