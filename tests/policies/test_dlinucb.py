@@ -341,3 +341,24 @@ def test_of_many_rewards_those_before_a_bad_one_are_learned():
     for at in (0, 1, 3):
         other.learn(xs[at], float(rewards[at]))
     assert all(policy.state()[name].tobytes() == other.state()[name].tobytes() for name in other.state())
+
+
+@pytest.mark.parametrize(
+    ("features", "rewards", "message"),
+    [
+        (np.ones((2, 3)), np.ones(2), "features: expected shape"),
+        (np.ones((0, 2)), np.ones(0), "at least one"),
+        (np.ones((2, 2)), np.ones(3), "rewards: expected 2"),
+        (np.ones((2, 2)), [1.0, np.nan], "rewards: expected 2"),
+        (np.ones((2, 2)), [1.0, 1e200], "rewards: expected 2"),
+        ([[1.0, np.nan]], [1.0], "expected finite values"),
+    ],
+)
+def test_learning_many_refuses_what_it_cannot_use(features, rewards, message):
+    policy = DLinUCB(2, 0.1)
+    before = {name: array.tobytes() for name, array in policy.state().items()}
+    with pytest.raises(ValueError, match=message):
+        policy.learn_many(features, rewards)
+    assert {name: array.tobytes() for name, array in policy.state().items()} == before
+    with pytest.raises(ValueError, match="learn_many"):
+        DLinUCB(2, "auto").learn_many(np.ones((1, 2)), np.ones(1))

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from driftbandit.core import (
+    LARGEST,
     Change,
     ChangeKind,
     Floats,
@@ -26,6 +27,7 @@ from driftbandit.core import (
     as_dim,
     as_example,
     as_number,
+    as_pool,
     as_reward,
     not_finite,
 )
@@ -310,26 +312,33 @@ class DLinUCB(MemberPolicy):
         >>> learned, changes[0].kind, before.round(2).tolist()
         (55, 'spawned', [0.9, 0.0])
         """
-        for reward in rewards.tolist():
-            if self._plain:
-                break
-            self._look_for_clicks(reward)
+        if not self.learns_many:
+            raise ValueError("learn_many: only for ridge members and a noise that is given; use learn")
+        features = as_pool(features, self.dim)
+        rewards = np.ascontiguousarray(rewards, dtype=np.float64)
+        if rewards.shape != (len(features),) or not (np.abs(rewards) <= LARGEST).all():
+            raise ValueError(f"rewards: expected {len(features)} finite numbers of at most {LARGEST:g} in size")
         before = np.empty(self._model.size)
         learned, leader = self._model.judge_many(  # type: ignore[attr-defined]
             self._bank, self._ledger, self._rules, self._count, self._leader, features, rewards, before
         )
         weights: Floats = before[1 : 1 + self.dim]  # a ridge row is [n, theta, A^-1]
-        self.rounds += learned - (leader == windows.NOT_FINITE)
-        if leader >= 0:
-            self._leader = leader
-            return learned, (), weights
+        if leader == windows.NOT_FINITE:
+            if learned == 1:
+                raise not_finite(features[0])
+            learned -= 1  # the next call says what is wrong with it
+            leader = windows.leader(self._ledger, self._rules, self._count)
+        self.rounds += learned
+        changes: tuple[Change, ...] = ()
         if leader == windows.REVIEW:
-            return learned, self._review(), weights
-        if learned == 1:
-            raise not_finite(features[0])
-        # The next call says what is wrong with it.
-        self._leader = windows.leader(self._ledger, self._rules, self._count)
-        return learned - 1, (), weights
+            changes = self._review()
+        else:
+            self._leader = leader
+        for reward in rewards[:learned].tolist():
+            if self._plain:
+                break
+            self._look_for_clicks(reward)  # last, as in `learn`
+        return learned, changes, weights
 
     def _learn_unknown(self, unknown: UnknownNoise, x: Floats, reward: float) -> tuple[Change, ...]:
         """Learn a reward whose noise is not known, and from it about the noise."""
