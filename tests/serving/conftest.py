@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from .postgres import server as postgresql_server
+
 pytest.importorskip("msgspec", reason="needs driftbandit[serve]")
 pytest.importorskip("apsw", reason="needs driftbandit[serve]")
 pytest.importorskip("uvicorn", reason="needs driftbandit[serve]")
@@ -106,6 +108,16 @@ class Server:
         if self._running:
             os.kill(self.pid, signal.SIGCONT)  # a test may have stopped it and failed
             self.kill(signal.SIGTERM)
+
+
+@pytest.fixture(scope="module")
+def postgresql() -> Iterator[str]:
+    """Address of a PostgreSQL server of its own."""
+    try:
+        with postgresql_server() as address:
+            yield address
+    except RuntimeError as reason:
+        pytest.skip(str(reason))
 
 
 @pytest.fixture(scope="module")

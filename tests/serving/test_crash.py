@@ -6,11 +6,10 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
-import pytest
 
 from driftbandit.client import Client, ServiceError
 from driftbandit.serving import events as log
@@ -19,7 +18,6 @@ from driftbandit.serving.events import Decided, Rewarded
 from driftbandit.serving.server import milliseconds, open_store
 
 from .conftest import Server
-from .postgres import server as postgresql_server
 
 KILLS = int(os.environ.get("DRIFTBANDIT_KILLS", "20"))
 ARMS = [{"id": f"a{i}", "features": [i / 5, 1 - i / 5, 0.3]} for i in range(5)]
@@ -123,15 +121,6 @@ def crash(address: str, make_server: Callable[..., Server]) -> None:
         load.stop()
     server.kill()
     check(address, load)
-
-
-@pytest.fixture(scope="module")
-def postgresql() -> Iterator[str]:
-    try:
-        with postgresql_server() as address:
-            yield address
-    except RuntimeError as reason:
-        pytest.skip(str(reason))
 
 
 def test_postgresql_survives_being_killed(postgresql: str, make_server: Callable[..., Server]) -> None:

@@ -24,20 +24,10 @@ from driftbandit.serving.stores.base import StoreError
 from driftbandit.serving.stores.postgresql import PostgreSQLStore
 
 from .live import live
-from .postgres import server as postgresql_server
 from .test_engine import START
 
 SHARDS = 4
 _names = itertools.count()
-
-
-@pytest.fixture(scope="module")
-def postgresql() -> Iterator[str]:
-    try:
-        with postgresql_server() as address:
-            yield address
-    except RuntimeError as reason:
-        pytest.skip(str(reason))
 
 
 @pytest.fixture

@@ -5,26 +5,15 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import psycopg
-import pytest
 
 from driftbandit.client import Client
 from driftbandit.serving.stores.postgresql import SHARDS
 
 from .conftest import Server
-from .postgres import server as postgresql_server
 from .test_crash import ARMS, Load, check
-
-
-@pytest.fixture(scope="module")
-def postgresql() -> Iterator[str]:
-    try:
-        with postgresql_server() as address:
-            yield address
-    except RuntimeError as reason:
-        pytest.skip(str(reason))
 
 
 def test_shards_move_when_a_process_is_killed_or_sleeps(postgresql: str, make_server: Callable[..., Server]) -> None:

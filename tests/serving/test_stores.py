@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -13,18 +12,6 @@ from driftbandit.serving.stores.base import Batch, Fenced, Run, StoreError
 from driftbandit.serving.stores.check import check_store
 from driftbandit.serving.stores.postgresql import _ALONE, PostgreSQLStore
 from driftbandit.serving.stores.sqlite import SQLiteStore
-
-from .postgres import server
-
-
-@pytest.fixture(scope="module")
-def postgresql() -> Iterator[str]:
-    try:
-        with server() as address:
-            yield address
-    except RuntimeError as reason:
-        pytest.skip(str(reason))
-
 
 _databases = itertools.count()
 
