@@ -227,6 +227,9 @@ def test_an_heir_inherits_what_it_earned():
         drift._replace(memo, weights, np.zeros(rung_size(1)), rungs, 0, np.zeros(1))
         earned = 0.2 / (0.2 + 0.8 * np.exp(np.minimum(-lead, 700.0)))
         assert weights == pytest.approx([earned, 0.625 * (1.0 - earned), 0.375 * (1.0 - earned)])
+    weights, rungs[0, -1] = np.array([0.0, 0.5, 0.5]), 800.0
+    drift._replace(memo, weights, np.zeros(rung_size(1)), rungs, 0, np.zeros(1))
+    assert weights.tolist() == [0.0, 0.5, 0.5]  # nothing to inherit, however good
 
 
 @pytest.mark.parametrize(

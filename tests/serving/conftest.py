@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import os
 import signal
@@ -118,6 +119,19 @@ def postgresql() -> Iterator[str]:
             yield address
     except RuntimeError as reason:
         pytest.skip(str(reason))
+
+
+_databases = itertools.count()
+
+
+@pytest.fixture
+def database(postgresql: str) -> str:
+    """Address of an empty database."""
+    psycopg = pytest.importorskip("psycopg", reason="needs driftbandit[serve]")
+    name = f"test{next(_databases)}"
+    with psycopg.connect(postgresql, autocommit=True) as admin:
+        admin.execute(f"CREATE DATABASE {name}")
+    return postgresql.replace("/postgres?", f"/{name}?")
 
 
 @pytest.fixture(scope="module")

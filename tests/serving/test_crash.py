@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import psycopg
-
 from driftbandit.client import Client, ServiceError
 from driftbandit.serving import events as log
 from driftbandit.serving.engine import Engine
@@ -123,10 +121,8 @@ def crash(address: str, make_server: Callable[..., Server]) -> None:
     check(address, load)
 
 
-def test_postgresql_survives_being_killed(postgresql: str, make_server: Callable[..., Server]) -> None:
-    with psycopg.connect(postgresql, autocommit=True) as admin:
-        admin.execute("CREATE DATABASE crash")
-    crash(postgresql.replace("/postgres?", "/crash?"), make_server)
+def test_postgresql_survives_being_killed(database: str, make_server: Callable[..., Server]) -> None:
+    crash(database, make_server)
 
 
 def test_sqlite_survives_being_killed(tmp_path: Path, make_server: Callable[..., Server]) -> None:

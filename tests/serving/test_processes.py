@@ -27,15 +27,6 @@ from .live import live
 from .test_engine import START
 
 SHARDS = 4
-_names = itertools.count()
-
-
-@pytest.fixture
-def address(postgresql: str) -> str:
-    name = f"ids{next(_names)}"
-    with psycopg.connect(postgresql, autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name}")
-    return postgresql.replace("/postgres?", f"/{name}?")
 
 
 class Process:
@@ -43,8 +34,8 @@ class Process:
 
     now = START
 
-    def __init__(self, address: str) -> None:
-        self.store = PostgreSQLStore(address, shards=SHARDS, lease=600.0)
+    def __init__(self, database: str) -> None:
+        self.store = PostgreSQLStore(database, shards=SHARDS, lease=600.0)
         self.engine = Engine(self.store, lambda: Process.now)
         self.engine.commit()
 
@@ -73,14 +64,14 @@ class Process:
 
 
 @pytest.fixture
-def processes(address: str) -> Iterator[tuple[Process, Process]]:
+def processes(database: str) -> Iterator[tuple[Process, Process]]:
     """Two processes with two shards each, and a scoped loop."""
-    first = Process(address)
+    first = Process(database)
     first.engine.configure("x", LoopConfig(policy="linucb", dim=2, scoped=True, window=60.0), None)
     arms = [Arm(f"a{i}", row) for i, row in enumerate(np.eye(2).tolist())]
     first.engine.put_arms("x", CatalogueRequest(arms))  # type: ignore[arg-type]
     first.engine.commit()
-    second = Process(address)
+    second = Process(database)
     for process in (first, second, first):
         process.refresh()
     assert [len(process.engine.held) for process in (first, second)] == [2, 2]
@@ -158,7 +149,7 @@ def test_one_open_and_one_saved_are_kept_apart_too(processes: tuple[Process, Pro
     assert not first.decide(bob)[0]
 
 
-def test_exports_hold_all_shards(address: str, processes: tuple[Process, Process], tmp_path: Path) -> None:
+def test_exports_hold_all_shards(database: str, processes: tuple[Process, Process], tmp_path: Path) -> None:
     first, second = processes
     for number in range(60):
         process = processes[number % 2]
@@ -178,7 +169,7 @@ def test_exports_hold_all_shards(address: str, processes: tuple[Process, Process
     lines = b"".join(export.dsjson(first.store.reader, export.Wanted("x", number))).splitlines()
     costs = {line["EventId"]: line["_label_cost"] for line in map(json.loads, lines)}
     assert costs == {f"d{i}": -float(i % 3 == 0) for i in range(60)}
-    with live(build_app(address, secure=False)) as url:
+    with live(build_app(database, secure=False)) as url:
         log = f"{url}/v1/loops/x/log"
         rows = [json.loads(line) for line in httpx.get(log).text.splitlines()]
         assert {row["shard"] for row in rows} == set(range(SHARDS))
@@ -188,10 +179,10 @@ def test_exports_hold_all_shards(address: str, processes: tuple[Process, Process
             assert httpx.get(log, params=query).status_code == 422
 
 
-def test_without_leave_no_tables_are_made(address: str) -> None:
+def test_without_leave_no_tables_are_made(database: str) -> None:
     with pytest.raises(StoreError, match="there is no store in this database"):
-        PostgreSQLStore(address, writer=False, create=False)
-    with psycopg.connect(address) as db:
+        PostgreSQLStore(database, writer=False, create=False)
+    with psycopg.connect(database) as db:
         assert db.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)
-    PostgreSQLStore(address, writer=False).close()
-    PostgreSQLStore(address, writer=False, create=False).close()
+    PostgreSQLStore(database, writer=False).close()
+    PostgreSQLStore(database, writer=False, create=False).close()

@@ -16,12 +16,9 @@ from .conftest import Server
 from .test_crash import ARMS, Load, check
 
 
-def test_shards_move_when_a_process_is_killed_or_sleeps(postgresql: str, make_server: Callable[..., Server]) -> None:
+def test_shards_move_when_a_process_is_killed_or_sleeps(database: str, make_server: Callable[..., Server]) -> None:
     """Two processes on one store, one killed, one stopped for longer than its lease: never two writers of a shard."""
-    with psycopg.connect(postgresql, autocommit=True) as admin:
-        admin.execute("CREATE DATABASE two")
-    address = postgresql.replace("/postgres?", "/two?")
-    servers = [make_server(address, snapshot_every=60) for _ in range(2)]
+    servers = [make_server(database, snapshot_every=60) for _ in range(2)]
     for server in servers:
         server.options["advertise"] = server.url
         server.start()
@@ -29,27 +26,27 @@ def test_shards_move_when_a_process_is_killed_or_sleeps(postgresql: str, make_se
     client.put_loop({"dim": 3, "policy": "dlinucb", "scoped": True, "window": 0.2})
     client.put_arms(ARMS)
     client.close()
-    wait_for(address, 2, "shards are shared out")
+    wait_for(database, 2, "shards are shared out")
     load = Load([server.url for server in servers], threads=4)
     try:
         load.wait(20)
         servers[0].kill()  # its connection is gone: its shards move at once
-        wait_for(address, 1, "the other has them all")
+        wait_for(database, 1, "the other has them all")
         load.wait(20)
         servers[0].start()
-        wait_for(address, 2, "both serve again")
+        wait_for(database, 2, "both serve again")
         load.wait(20)
         os.kill(servers[1].pid, signal.SIGSTOP)  # its connection lives on: they move when the lease ends
-        wait_for(address, 1, "the sleeper's lease has ended")
+        wait_for(database, 1, "the sleeper's lease has ended")
         os.kill(servers[1].pid, signal.SIGCONT)  # and now it believes to be their writer still
         load.wait(20)
-        wait_for(address, 2, "both serve again")
+        wait_for(database, 2, "both serve again")
         load.wait(20)
     finally:
         load.stop()
     for server in servers:
         server.kill()
-    check(address, load)
+    check(database, load)
 
 
 def wait_for(address: str, processes: int, what: str) -> None:

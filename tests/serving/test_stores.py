@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import itertools
 import time
 from pathlib import Path
 
@@ -12,16 +11,6 @@ from driftbandit.serving.stores.base import Batch, Fenced, Run, StoreError
 from driftbandit.serving.stores.check import check_store
 from driftbandit.serving.stores.postgresql import _ALONE, PostgreSQLStore
 from driftbandit.serving.stores.sqlite import SQLiteStore
-
-_databases = itertools.count()
-
-
-@pytest.fixture
-def database(postgresql: str) -> str:
-    name = f"test{next(_databases)}"
-    with psycopg.connect(postgresql, autocommit=True) as admin:
-        admin.execute(f"CREATE DATABASE {name}")
-    return postgresql.replace("/postgres?", f"/{name}?")
 
 
 def test_sqlite_keeps_the_contract(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ A bank of rows holds the elder (all history), the incumbent (since the last alar
 `evidence`. Each is a `ridge` row ``[n, theta, matrix]`` with room for the ladder's sums; the matrix is A^-1 or,
 of an expert, a covariance. `rules` are the settings followed by how much each expert keeps of what it knows a round.
 `memo` is what `scales` names, then the weights of incumbent and experts, then the incumbent's theta before the latest
-alarm. Few arrays, because each costs a tenth of a microsecond a call.
+alarm. Few arrays, because each takes time at every call.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _EVIDENCE_NU = 8.0  # most rewards' worth of noise that a young model takes over
 _ERROR_CAP = 200.0  # most that a squared error counts as evidence, in units of the noise, if a new taste causes less
 _TELLING = 20.0  # a model is born only if half a life's rewards of a new taste would amount to so many times the noise
 _CLICK_NU = 50.0  # both, for clicks, whose errors cannot be wild
-_LARGEST_LOG = 700.0  # the exponential of more is infinite
+_LARGEST_LOG = 700.0  # the exponential of more is infinite, that of less than its negative 0
 _CLICK_SHARE = 0.3  # part of `share` for clicks, each of which tells little: weight must be able to build up
 _CLICK_EXPLORE = 0.8  # part of `explore` for clicks, whose noise is never taken for small
 _CLICK_CAUTION = 3.0  # extra log-evidence for an alarm on clicks, whose errors are skewed
@@ -214,15 +214,21 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
             memo[EXPERTS_LIVE] = 1.0
             start_experts(memo, weights, bank[EXPERTS:], elder[1 : 1 + d])
         if rules[DETECT] > 0.0 and incumbent[0] >= 2.0:
-            rung = evidence.rung_of(int(memo[ROUNDS]))
-            clicks = are_clicks(memo)
-            if clicks or 2.0**rung * memo[PRIOR] * memo[FIRST_SQUARE] >= _TELLING * memo[NOISE]:
-                ridge = max(memo[NOISE] / memo[PRIOR], _LEAST_RIDGE * memo[FIRST_SQUARE])
-                nu = min(max(memo[RECENT_COUNT], 0.5), _CLICK_NU if clicks else _EVIDENCE_NU)
-                evidence.give_birth(rungs[rung], elder[1 : 1 + d], memo[SHRINK], ridge, nu, memo[NOISE])
-            else:
-                rungs[rung, 0] = -1.0
+            _renew_rung(memo, rungs, elder[1 : 1 + d])
     return fired
+
+
+@jit
+def _renew_rung(memo: Floats, rungs: Floats, theta: Floats) -> None:
+    """Replace the rung whose turn it is by a new model around `theta`, if that could tell a shift from noise."""
+    rung = evidence.rung_of(int(memo[ROUNDS]))
+    clicks = are_clicks(memo)
+    if not clicks and 2.0**rung * memo[PRIOR] * memo[FIRST_SQUARE] < _TELLING * memo[NOISE]:
+        evidence.clear(rungs[rung : rung + 1])
+        return
+    ridge = max(memo[NOISE] / memo[PRIOR], _LEAST_RIDGE * memo[FIRST_SQUARE])
+    nu = min(max(memo[RECENT_COUNT], 0.5), _CLICK_NU if clicks else _EVIDENCE_NU)
+    evidence.give_birth(rungs[rung], theta, memo[SHRINK], ridge, nu, memo[NOISE])
 
 
 @jit
@@ -288,7 +294,8 @@ def _replace(memo: Floats, weights: Floats, incumbent: Floats, rungs: Floats, be
     before[:] = incumbent[1 : 1 + d]
     rest = np.sum(weights[1:])
     if rest > 0.0:
-        heir = weights[0] / (weights[0] + rest * math.exp(min(-evidence.lead(rungs[best], d), _LARGEST_LOG)))
+        lead = min(max(evidence.lead(rungs[best], d), -_LARGEST_LOG), _LARGEST_LOG)
+        heir = weights[0] / (weights[0] + rest * math.exp(-lead))
         weights[1:] *= (1.0 - heir) / rest
         weights[0] = heir
     recent, worth = evidence.noise_since(rungs[best], d)
