@@ -75,7 +75,7 @@ def main() -> None:
     replace(ROOT / "README.md", "table1", section(paper / "table1.md", "Paper and ours"))
     write_arena()
     sizes = subprocess.run(
-        [sys.executable, "-m", "driftbandit.serving.sizes"], check=True, capture_output=True, text=True
+        [sys.executable, "-m", "driftbandit.benchmarks.sizes"], check=True, capture_output=True, text=True
     )
     replace(DOCS / "service.md", "scopes", sizes.stdout.strip())
     speed, loading = tables_of(RUNS / "bench" / "bench.md").split("\n## ")

@@ -14,86 +14,86 @@ if TYPE_CHECKING:
     from driftbandit.environments import Rounds, World, synthetic
     from driftbandit.evaluation import Trace, compare, simulate, summarise
     from driftbandit.models import LogisticModel, Radius, RewardModel, RidgeModel, ThompsonModel
-    from driftbandit.policies.adts import AdTS
-    from driftbandit.policies.bob import BOB
-    from driftbandit.policies.brownian import BrownianRestless
-    from driftbandit.policies.clicks import ClickWarning
-    from driftbandit.policies.club import CLUB
-    from driftbandit.policies.cusum_ucb import CusumUCB
-    from driftbandit.policies.d_ucb import DUCB
-    from driftbandit.policies.dal import DAL
-    from driftbandit.policies.denband import DenBand
-    from driftbandit.policies.discounted_linucb import DiscountedLinUCB
-    from driftbandit.policies.dlinucb import DLinUCB, Member
-    from driftbandit.policies.driftucb import DriftUCB
-    from driftbandit.policies.dyclu import DyClu
-    from driftbandit.policies.exp_discounts import ExpDiscounts
-    from driftbandit.policies.gamma_restart import GammaRestart
-    from driftbandit.policies.glr_klucb import GLRklUCB
-    from driftbandit.policies.lints import LinTS
-    from driftbandit.policies.linucb import LinUCB
-    from driftbandit.policies.logistic_ucb import LogisticUCB
-    from driftbandit.policies.m_ucb import MUCB
-    from driftbandit.policies.master import MASTER
-    from driftbandit.policies.meta_bandit import MetaBandit
-    from driftbandit.policies.oracle import OracleLinUCB
-    from driftbandit.policies.per_arm import PerArm
-    from driftbandit.policies.per_scope import PerScope
-    from driftbandit.policies.pht_ucb import PHTUCB
-    from driftbandit.policies.ps_linucb import PSLinUCB
-    from driftbandit.policies.random_choice import RandomChoice
-    from driftbandit.policies.restart_linucb import RestartLinUCB
-    from driftbandit.policies.sw_linucb import SWLinUCB
-    from driftbandit.policies.sw_ucb import SWUCB
-    from driftbandit.policies.ucb1 import UCB1
-    from driftbandit.policies.ucb_glm import UCBGLM
-    from driftbandit.policies.wmducb1 import WMDUCB1
+    from driftbandit.policies.choosing_memory.bob import BOB
+    from driftbandit.policies.choosing_memory.click_warning import ClickWarning
+    from driftbandit.policies.choosing_memory.denband import DenBand
+    from driftbandit.policies.choosing_memory.dlinucb import DLinUCB, Member
+    from driftbandit.policies.choosing_memory.driftucb import DriftUCB
+    from driftbandit.policies.choosing_memory.exp_discounts import ExpDiscounts
+    from driftbandit.policies.clicks.logistic_ucb import LogisticUCB
+    from driftbandit.policies.clicks.ucb_glm import UCBGLM
+    from driftbandit.policies.context_free.brownian import BrownianRestless
+    from driftbandit.policies.context_free.cusum_ucb import CusumUCB
+    from driftbandit.policies.context_free.d_ucb import DUCB
+    from driftbandit.policies.context_free.gamma_restart import GammaRestart
+    from driftbandit.policies.context_free.glr_klucb import GLRklUCB
+    from driftbandit.policies.context_free.m_ucb import MUCB
+    from driftbandit.policies.context_free.meta_bandit import MetaBandit
+    from driftbandit.policies.context_free.pht_ucb import PHTUCB
+    from driftbandit.policies.context_free.random_choice import RandomChoice
+    from driftbandit.policies.context_free.sw_ucb import SWUCB
+    from driftbandit.policies.context_free.ucb1 import UCB1
+    from driftbandit.policies.context_free.wmducb1 import WMDUCB1
+    from driftbandit.policies.forgetting.discounted_linucb import DiscountedLinUCB
+    from driftbandit.policies.forgetting.restart_linucb import RestartLinUCB
+    from driftbandit.policies.forgetting.sw_linucb import SWLinUCB
+    from driftbandit.policies.linear.lints import LinTS
+    from driftbandit.policies.linear.linucb import LinUCB
+    from driftbandit.policies.linear.oracle import OracleLinUCB
+    from driftbandit.policies.restarting.adts import AdTS
+    from driftbandit.policies.restarting.dal import DAL
+    from driftbandit.policies.restarting.master import MASTER
+    from driftbandit.policies.restarting.ps_linucb import PSLinUCB
+    from driftbandit.policies.scoped.club import CLUB
+    from driftbandit.policies.scoped.dyclu import DyClu
+    from driftbandit.policies.scoped.per_arm import PerArm
+    from driftbandit.policies.scoped.per_scope import PerScope
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "AdTS": "policies.adts",
-    "BOB": "policies.bob",
-    "BrownianRestless": "policies.brownian",
-    "CLUB": "policies.club",
-    "ClickWarning": "policies.clicks",
-    "CusumUCB": "policies.cusum_ucb",
-    "DAL": "policies.dal",
-    "DLinUCB": "policies.dlinucb",
-    "DUCB": "policies.d_ucb",
-    "DenBand": "policies.denband",
-    "DiscountedLinUCB": "policies.discounted_linucb",
-    "DriftUCB": "policies.driftucb",
-    "DyClu": "policies.dyclu",
-    "ExpDiscounts": "policies.exp_discounts",
-    "GLRklUCB": "policies.glr_klucb",
-    "GammaRestart": "policies.gamma_restart",
-    "LinTS": "policies.lints",
-    "LinUCB": "policies.linucb",
+    "AdTS": "policies.restarting.adts",
+    "BOB": "policies.choosing_memory.bob",
+    "BrownianRestless": "policies.context_free.brownian",
+    "CLUB": "policies.scoped.club",
+    "ClickWarning": "policies.choosing_memory.click_warning",
+    "CusumUCB": "policies.context_free.cusum_ucb",
+    "DAL": "policies.restarting.dal",
+    "DLinUCB": "policies.choosing_memory.dlinucb",
+    "DUCB": "policies.context_free.d_ucb",
+    "DenBand": "policies.choosing_memory.denband",
+    "DiscountedLinUCB": "policies.forgetting.discounted_linucb",
+    "DriftUCB": "policies.choosing_memory.driftucb",
+    "DyClu": "policies.scoped.dyclu",
+    "ExpDiscounts": "policies.choosing_memory.exp_discounts",
+    "GLRklUCB": "policies.context_free.glr_klucb",
+    "GammaRestart": "policies.context_free.gamma_restart",
+    "LinTS": "policies.linear.lints",
+    "LinUCB": "policies.linear.linucb",
     "LogisticModel": "models",
-    "LogisticUCB": "policies.logistic_ucb",
-    "MASTER": "policies.master",
-    "MUCB": "policies.m_ucb",
-    "Member": "policies.dlinucb",
-    "MetaBandit": "policies.meta_bandit",
-    "OracleLinUCB": "policies.oracle",
-    "PHTUCB": "policies.pht_ucb",
-    "PSLinUCB": "policies.ps_linucb",
-    "PerArm": "policies.per_arm",
-    "PerScope": "policies.per_scope",
+    "LogisticUCB": "policies.clicks.logistic_ucb",
+    "MASTER": "policies.restarting.master",
+    "MUCB": "policies.context_free.m_ucb",
+    "Member": "policies.choosing_memory.dlinucb",
+    "MetaBandit": "policies.context_free.meta_bandit",
+    "OracleLinUCB": "policies.linear.oracle",
+    "PHTUCB": "policies.context_free.pht_ucb",
+    "PSLinUCB": "policies.restarting.ps_linucb",
+    "PerArm": "policies.scoped.per_arm",
+    "PerScope": "policies.scoped.per_scope",
     "Radius": "models",
-    "RandomChoice": "policies.random_choice",
-    "RestartLinUCB": "policies.restart_linucb",
+    "RandomChoice": "policies.context_free.random_choice",
+    "RestartLinUCB": "policies.forgetting.restart_linucb",
     "RewardModel": "models",
     "RidgeModel": "models",
     "Rounds": "environments",
-    "SWLinUCB": "policies.sw_linucb",
-    "SWUCB": "policies.sw_ucb",
+    "SWLinUCB": "policies.forgetting.sw_linucb",
+    "SWUCB": "policies.context_free.sw_ucb",
     "ThompsonModel": "models",
     "Trace": "evaluation",
-    "UCB1": "policies.ucb1",
-    "UCBGLM": "policies.ucb_glm",
-    "WMDUCB1": "policies.wmducb1",
+    "UCB1": "policies.context_free.ucb1",
+    "UCBGLM": "policies.clicks.ucb_glm",
+    "WMDUCB1": "policies.context_free.wmducb1",
     "World": "environments",
     "check_policy": "conformance",
     "compare": "evaluation",

@@ -99,7 +99,7 @@ def keys_create(
     """
     with friendly_errors():
         _need_serve()
-        from driftbandit.serving.keys import check_key, create_key
+        from driftbandit.serving.api.keys import check_key, create_key
 
         check_key(name, role)  # before a missing store is made
         with _opened(store, create=True) as opened:
@@ -156,7 +156,7 @@ def replay(
         _need_serve()
         from dataclasses import asdict
 
-        from driftbandit.serving.replay import read_export, replay_log
+        from driftbandit.serving.log.replay import read_export, replay_log
 
         found = replay_log(read_export(log))
         if as_json:

@@ -26,7 +26,7 @@ from driftbandit import (
     synthetic,
 )
 from driftbandit.evaluation.simulate import simulate
-from driftbandit.policies.clicks import ClickWarning
+from driftbandit.policies.choosing_memory.click_warning import ClickWarning
 from driftbandit.policies.registry import REGISTRY, Brief
 
 BUILDERS = {name: entry.build for name, entry in REGISTRY.items()} | {

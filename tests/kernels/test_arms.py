@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from driftbandit.kernels import arms
-from driftbandit.policies.arms import ArmTable
+from driftbandit.policies.context_free.arms import ArmTable
 
 IDS = st.one_of(st.integers(-20, 20), st.integers(-(2**63), 2**63 - 1))
 

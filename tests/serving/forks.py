@@ -17,8 +17,8 @@ import uvicorn.protocols.http.auto  # noqa: F401
 
 import driftbandit.serving.stores.postgresql
 import driftbandit.serving.stores.sqlite  # noqa: F401
-from driftbandit.serving.config import LoopConfig
-from driftbandit.serving.rehearsal import rehearse
+from driftbandit.serving.engine.warmup import rehearse
+from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.server import build_app, serve
 
 

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from driftbandit.serving import bodies
-from driftbandit.serving.bodies import Bodies
-from driftbandit.serving.messages import Arm, DecisionRequest
-from driftbandit.serving.problems import Problem
+from driftbandit.serving.api import bodies
+from driftbandit.serving.api.bodies import Bodies
+from driftbandit.serving.api.errors import Problem
+from driftbandit.serving.engine.messages import Arm, DecisionRequest
 
 GOOD: list[dict[str, Any]] = [
     {"decision_id": "1", "scope": "ann", "arms": ["a", "b"]},

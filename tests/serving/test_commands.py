@@ -19,8 +19,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from driftbandit.cli import app
-from driftbandit.serving import export
-from driftbandit.serving.keys import Keyring
+from driftbandit.serving.api.keys import Keyring
+from driftbandit.serving.log import export
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
 from .test_engine import World, run

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from driftbandit.client import Client, ServiceError
-from driftbandit.serving import events as log
-from driftbandit.serving.engine import Engine
-from driftbandit.serving.events import Decided, Rewarded
+from driftbandit.serving.engine.engine import Engine
+from driftbandit.serving.loop import events as log
+from driftbandit.serving.loop.events import Decided, Rewarded
 from driftbandit.serving.server import milliseconds, open_store
 
 from .conftest import Server

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 
-from driftbandit.serving import openapi
-from driftbandit.serving.http import Service
+from driftbandit.serving.api import openapi
+from driftbandit.serving.api.handlers import Service
 from driftbandit.serving.server import build_app
 
 from .live import live

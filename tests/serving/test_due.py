@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftbandit.serving.due import Due
-from driftbandit.serving.records import Open
+from driftbandit.serving.loop.records import Open
+from driftbandit.serving.loop.windows import Due
 
 
 def decision(seq: int, expires: int) -> Open:

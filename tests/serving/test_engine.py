@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from driftbandit.policies.driftucb import DriftUCB
-from driftbandit.serving.config import SERVED, LoopConfig, Plan, builder
-from driftbandit.serving.engine import Engine
-from driftbandit.serving.events import decode
-from driftbandit.serving.export import Wanted, ndjson, parquet, probabilities
-from driftbandit.serving.messages import Arm, CatalogueRequest, DecisionRequest, RewardRequest
-from driftbandit.serving.packing import pack
-from driftbandit.serving.records import Refused
-from driftbandit.serving.replay import read_export, replay_log
+from driftbandit.policies.choosing_memory.driftucb import DriftUCB
+from driftbandit.serving.engine.engine import Engine
+from driftbandit.serving.engine.messages import Arm, CatalogueRequest, DecisionRequest, RewardRequest
+from driftbandit.serving.log.export import Wanted, ndjson, parquet, probabilities
+from driftbandit.serving.log.replay import read_export, replay_log
+from driftbandit.serving.loop.config import SERVED, LoopConfig, Plan, builder
+from driftbandit.serving.loop.events import decode
+from driftbandit.serving.loop.packing import pack
+from driftbandit.serving.loop.records import Refused
 from driftbandit.serving.stores.base import StoreError
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
@@ -284,7 +284,7 @@ def test_open_decisions_keep_the_features_they_were_made_with(world: World) -> N
 def test_scopes_spill_and_come_back_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str) -> None:
     digests = []
     for limit, hot in ((3, 2), (1000, 2), (1000, 1000)):
-        monkeypatch.setattr("driftbandit.serving.models.Models.__init__.__defaults__", (hot,))
+        monkeypatch.setattr("driftbandit.serving.loop.scopes.Models.__init__.__defaults__", (hot,))
         world = World(tmp_path / f"{limit}-{hot}.db", scopes_in_memory=limit)
         world.loop(dim=4, policy=policy, scoped=True, window=1.0)
         run(world, 150, world.arms(np.random.default_rng(1).standard_normal((10, 4))), scopes=20)
@@ -609,7 +609,7 @@ def test_closed_decisions_are_indexed_between_snapshots(
     world: World, monkeypatch: pytest.MonkeyPatch, policy: str
 ) -> None:
     """A crash after that brings them back into memory as well, which must make no difference."""
-    monkeypatch.setattr("driftbandit.serving.engine._INDEXED", 4)
+    monkeypatch.setattr("driftbandit.serving.engine.engine._INDEXED", 4)
     world.loop(dim=3, policy=policy, window=4.0)
     arms = world.arms(np.random.default_rng(1).standard_normal((10, 3)) / 2)
     _, answer = world.decide("first", arms)

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from driftbandit.client import Client, ServiceError
-from driftbandit.serving.engine import Engine
-from driftbandit.serving.http import Service, make_app
-from driftbandit.serving.keys import create_key
-from driftbandit.serving.replay import read_export, replay_log
+from driftbandit.serving.api.handlers import Service, make_app
+from driftbandit.serving.api.keys import create_key
+from driftbandit.serving.engine.engine import Engine
+from driftbandit.serving.log.replay import read_export, replay_log
 from driftbandit.serving.server import build_app, milliseconds
 from driftbandit.serving.stores.sqlite import SQLiteStore
 

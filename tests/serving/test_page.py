@@ -19,7 +19,7 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from driftbandit.serving.keys import create_key
+from driftbandit.serving.api.keys import create_key
 from driftbandit.serving.server import build_app
 from driftbandit.serving.stores.sqlite import SQLiteStore
 

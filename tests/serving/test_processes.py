@@ -12,13 +12,13 @@ import numpy as np
 import psycopg
 import pytest
 
-from driftbandit.serving import export
-from driftbandit.serving.config import LoopConfig
-from driftbandit.serving.engine import Engine
-from driftbandit.serving.messages import Arm, CatalogueRequest, Decision, DecisionRequest, RewardRequest
-from driftbandit.serving.parts import Elsewhere, shard_of
-from driftbandit.serving.records import Refused
-from driftbandit.serving.replay import read_export, replay_log
+from driftbandit.serving.engine.engine import Engine
+from driftbandit.serving.engine.messages import Arm, CatalogueRequest, Decision, DecisionRequest, RewardRequest
+from driftbandit.serving.engine.shards import Elsewhere, shard_of
+from driftbandit.serving.log import export
+from driftbandit.serving.log.replay import read_export, replay_log
+from driftbandit.serving.loop.config import LoopConfig
+from driftbandit.serving.loop.records import Refused
 from driftbandit.serving.server import build_app
 from driftbandit.serving.stores.base import StoreError
 from driftbandit.serving.stores.postgresql import PostgreSQLStore

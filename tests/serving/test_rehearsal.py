@@ -12,12 +12,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from driftbandit.serving import rehearsal, server
-from driftbandit.serving.config import LoopConfig
-from driftbandit.serving.engine import Engine
-from driftbandit.serving.events import Configured, encode
-from driftbandit.serving.records import Refused
-from driftbandit.serving.rehearsal import Rehearsals, rehearse
+from driftbandit.serving import server
+from driftbandit.serving.engine import warmup as rehearsal
+from driftbandit.serving.engine.engine import Engine
+from driftbandit.serving.engine.warmup import Rehearsals, rehearse
+from driftbandit.serving.loop.config import LoopConfig
+from driftbandit.serving.loop.events import Configured, encode
+from driftbandit.serving.loop.records import Refused
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
 from .live import live
@@ -29,10 +30,10 @@ _TRAFFIC = """
 import gc, sys
 import msgspec, numpy as np
 from numba.core.dispatcher import Dispatcher
-from driftbandit.serving.config import SERVED, LoopConfig
-from driftbandit.serving.events import Catalogued, Configured
-from driftbandit.serving.loop import Loop
-from driftbandit.serving.rehearsal import rehearse
+from driftbandit.serving.loop.config import SERVED, LoopConfig
+from driftbandit.serving.loop.events import Catalogued, Configured
+from driftbandit.serving.loop.loop import Loop
+from driftbandit.serving.engine.warmup import rehearse
 
 def versions():
     found = [d for d in gc.get_objects() if isinstance(d, Dispatcher)]

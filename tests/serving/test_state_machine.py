@@ -12,8 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from driftbandit.serving.config import Plan
-from driftbandit.serving.records import Refused
+from driftbandit.serving.loop.config import Plan
+from driftbandit.serving.loop.records import Refused
 
 from .test_engine import START, World
 

@@ -10,14 +10,14 @@ from functools import partial
 from typing import Any, cast
 
 from driftbandit.core import Policy
-from driftbandit.policies.discounted_linucb import DiscountedLinUCB
-from driftbandit.policies.dlinucb import DLinUCB
-from driftbandit.policies.driftucb import DriftUCB
-from driftbandit.policies.linucb import LinUCB
-from driftbandit.policies.oracle import OracleLinUCB
+from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
+from driftbandit.policies.choosing_memory.driftucb import DriftUCB
+from driftbandit.policies.forgetting.discounted_linucb import DiscountedLinUCB
+from driftbandit.policies.forgetting.restart_linucb import RestartLinUCB
+from driftbandit.policies.forgetting.sw_linucb import SWLinUCB
+from driftbandit.policies.linear.linucb import LinUCB
+from driftbandit.policies.linear.oracle import OracleLinUCB
 from driftbandit.policies.registry import REGISTRY, Brief, Builder
-from driftbandit.policies.restart_linucb import RestartLinUCB
-from driftbandit.policies.sw_linucb import SWLinUCB
 
 
 @dataclass(frozen=True)

@@ -290,7 +290,7 @@ class _Numpy:
 def _replay(saved: str, which: str, share: float) -> dict[str, Any]:
     from driftbandit.environments.log import Log
     from driftbandit.evaluation.replay import replay
-    from driftbandit.policies.dlinucb import DLinUCB
+    from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
 
     log = Log.load(saved)
     log = log.slice(0, int(share * len(log)))

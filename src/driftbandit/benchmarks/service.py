@@ -33,8 +33,8 @@ BATCH = 100
 _CONSTANT = """
 import msgspec, sys
 from contextlib import asynccontextmanager
-from driftbandit.serving.asgi import App, Response, Route
-from driftbandit.serving.messages import Decision, DecisionRequest, RewardRequest
+from driftbandit.serving.api.app import App, Response, Route
+from driftbandit.serving.engine.messages import Decision, DecisionRequest, RewardRequest
 from driftbandit.serving.server import serve
 decision, reward = msgspec.json.Decoder(DecisionRequest), msgspec.json.Decoder(RewardRequest)
 ANSWER = msgspec.json.encode(Decision("0123456789abcdef", "a1", 1, 0.955, "1.100", "2026-01-01T00:00:00.000Z"))

@@ -15,9 +15,9 @@ from driftbandit.benchmarks.numpy_linucb import BareNumpyLinUCB, NumpyLinUCB
 from driftbandit.benchmarks.peers import Player, installed
 from driftbandit.core import Floats
 from driftbandit.evaluation.results import Table
-from driftbandit.policies.dlinucb import DLinUCB
-from driftbandit.policies.driftucb import DriftUCB
-from driftbandit.policies.linucb import LinUCB
+from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
+from driftbandit.policies.choosing_memory.driftucb import DriftUCB
+from driftbandit.policies.linear.linucb import LinUCB
 
 SIZES = ((6, 10), (10, 10), (25, 25), (25, 1000), (100, 100))
 """Features and arms a round."""

@@ -21,9 +21,9 @@ from driftbandit.kernels import ridge as kernel
 from driftbandit.kernels.compile import jit
 from driftbandit.models import LogisticModel, RidgeModel, TunedRidge
 from driftbandit.policies.base import MemberPolicy
-from driftbandit.policies.club import CLUB
-from driftbandit.policies.per_arm import PerArm
-from driftbandit.policies.per_scope import PerScope
+from driftbandit.policies.scoped.club import CLUB
+from driftbandit.policies.scoped.per_arm import PerArm
+from driftbandit.policies.scoped.per_scope import PerScope
 
 _LARGEST_TABLE = 50_000_000
 _CHUNK = 1 << 14

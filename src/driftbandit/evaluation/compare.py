@@ -18,7 +18,7 @@ from driftbandit.evaluation.fingerprints import run_key
 from driftbandit.evaluation.simulate import simulate
 from driftbandit.evaluation.trace import Trace
 from driftbandit.evaluation.workers import as_processes, check_travels, work_off
-from driftbandit.policies.clicks import ClickWarning
+from driftbandit.policies.choosing_memory.click_warning import ClickWarning
 from driftbandit.policies.registry import REGISTRY, Brief, Builder
 
 

@@ -28,12 +28,12 @@ from driftbandit.paper.figure3_results import (
     rate_table,
     settings_table,
 )
-from driftbandit.policies.adts import AdTS
-from driftbandit.policies.club import CLUB
-from driftbandit.policies.dlinucb import DLinUCB
-from driftbandit.policies.linucb import LinUCB
-from driftbandit.policies.per_arm import PerArm
-from driftbandit.policies.per_scope import PerScope, Scope
+from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
+from driftbandit.policies.linear.linucb import LinUCB
+from driftbandit.policies.restarting.adts import AdTS
+from driftbandit.policies.scoped.club import CLUB
+from driftbandit.policies.scoped.per_arm import PerArm
+from driftbandit.policies.scoped.per_scope import PerScope, Scope
 from driftbandit.report import Artefact
 
 LINES = 600_000

@@ -21,11 +21,11 @@ from driftbandit.evaluation.intervals import ratio_interval
 from driftbandit.evaluation.results import Table, difference, mean_and_std, summarise
 from driftbandit.evaluation.trace import Trace
 from driftbandit.plots import Panel, reward_figure
-from driftbandit.policies.adts import AdTS
-from driftbandit.policies.dlinucb import DLinUCB
-from driftbandit.policies.linucb import LinUCB
-from driftbandit.policies.oracle import OracleLinUCB
+from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
+from driftbandit.policies.linear.linucb import LinUCB
+from driftbandit.policies.linear.oracle import OracleLinUCB
 from driftbandit.policies.registry import Brief, Builder, title_of
+from driftbandit.policies.restarting.adts import AdTS
 from driftbandit.report import Artefact
 
 POOL = 25

@@ -21,8 +21,8 @@ from driftbandit.evaluation.results import Table, number_of
 from driftbandit.evaluation.simulate import simulate
 from driftbandit.paper.figure4 import EXPLORE
 from driftbandit.plots import Cloud, cloud_figure
-from driftbandit.policies.clicks import ClickWarning
-from driftbandit.policies.dlinucb import DLinUCB
+from driftbandit.policies.choosing_memory.click_warning import ClickWarning
+from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
 from driftbandit.report import Artefact
 
 LONG = 1000

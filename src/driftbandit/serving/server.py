@@ -9,10 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from driftbandit.serving.asgi import App
-from driftbandit.serving.engine import Engine, settings
-from driftbandit.serving.http import Service, make_app
-from driftbandit.serving.rehearsal import Rehearsals
+from driftbandit.serving.api.app import App
+from driftbandit.serving.api.handlers import Service, make_app
+from driftbandit.serving.engine.engine import Engine, settings
+from driftbandit.serving.engine.warmup import Rehearsals
 from driftbandit.serving.stores.base import Store
 
 _COLLECTIONS = (10_000, 20, 20)

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from driftbandit.serving.config import LoopConfig
-from driftbandit.serving.engine import Engine
+from driftbandit.serving.api.views import totals
+from driftbandit.serving.engine.engine import Engine
+from driftbandit.serving.engine.reading import describe
+from driftbandit.serving.loop.config import LoopConfig
+from driftbandit.serving.loop.series import TIERS, Bucket
 from driftbandit.serving.page.story import ALARMS, Event, latest
 from driftbandit.serving.page.svg import Times
-from driftbandit.serving.reading import describe
-from driftbandit.serving.series import TIERS, Bucket
-from driftbandit.serving.views import totals
 
 MOST_EVENTS = 1_000
 """How many of the latest changes the page looks at."""

@@ -15,18 +15,18 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlencode
 
-from driftbandit.serving.asgi import COOKIE, Handler, Request, Response, Route, Stream
+from driftbandit.serving.api.app import COOKIE, Handler, Request, Response, Route, Stream
+from driftbandit.serving.api.views import as_event, totals
+from driftbandit.serving.engine.thread import TooBusy, Unavailable
+from driftbandit.serving.loop.records import EVERYONE, Refused
 from driftbandit.serving.page import shell
 from driftbandit.serving.page.facts import MOST_EVENTS, SPANS, Facts, brief, merged, model_of
 from driftbandit.serving.page.sections import all_sections
 from driftbandit.serving.page.story import Event
-from driftbandit.serving.records import EVERYONE, Refused
-from driftbandit.serving.runner import TooBusy, Unavailable
 from driftbandit.serving.stores.base import StoreError
-from driftbandit.serving.views import as_event, totals
 
 if TYPE_CHECKING:
-    from driftbandit.serving.http import Service
+    from driftbandit.serving.api.handlers import Service
 
 HTML = b"text/html; charset=utf-8"
 _ASSETS = {

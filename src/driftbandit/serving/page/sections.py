@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from html import escape
 
+from driftbandit.serving.loop.series import TIERS
 from driftbandit.serving.page import svg, timeline
 from driftbandit.serving.page.facts import MOST_EVENTS, SPANS, Facts, recent
 from driftbandit.serving.page.story import ALARMS, Event, Move, moves
 from driftbandit.serving.page.words import address, number, percent, signed
-from driftbandit.serving.series import TIERS
 
 _MOST_MOVES = 6
 _MOST_ALARMS = 3

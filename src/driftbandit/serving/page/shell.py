@@ -5,10 +5,10 @@ from __future__ import annotations
 from html import escape
 
 from driftbandit.policies.registry import REGISTRY
+from driftbandit.serving.loop.series import TIERS
 from driftbandit.serving.page import svg
 from driftbandit.serving.page.facts import Brief, Facts, recent
 from driftbandit.serving.page.words import address, number
-from driftbandit.serving.series import TIERS
 
 _LEFT = ("reward", "lanes", "misses", "pace")
 _RIGHT = ("moved", "acting", "scopes")

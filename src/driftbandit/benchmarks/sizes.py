@@ -1,0 +1,113 @@
+"""What one more scope costs the decision service: bytes of memory and of disk.
+
+``python -m driftbandit.benchmarks.sizes`` prints the table of docs/service.md. Nothing in it depends on the machine's
+speed.
+"""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+import tracemalloc
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from driftbandit.serving.loop.config import LoopConfig, Plan, builder
+from driftbandit.serving.loop.packing import Arena, pack, unpack
+from driftbandit.serving.stores.base import Batch, Snapshot
+from driftbandit.serving.stores.sqlite import SQLiteStore
+
+POLICIES = ("linucb", "dlinucb", "driftucb")
+DIMS = (6, 25)
+_ROUNDS = 300
+_BYTES = 64 << 20  # of states: enough for what all of them share to vanish
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Bytes of one scope.
+
+    Attributes
+    ----------
+    state : int
+        The numbers of its model.
+    memory : float
+        Of memory once it is packed: the numbers, its name, and its place among the others.
+    store : float
+        Of a SQLite file, after a snapshot.
+    """
+
+    state: int
+    memory: float
+    store: float
+
+
+def packed_state(policy: str, dim: int) -> bytes:
+    """A scope's model after some rewards that follow one taste, as the service packs it."""
+    model = builder(LoopConfig(policy=policy, dim=dim, scoped=True), Plan(policy))()
+    rng = np.random.default_rng(0)
+    taste = rng.standard_normal(dim) / dim**0.5
+    for _ in range(_ROUNDS):
+        pool = rng.standard_normal((10, dim)) / dim**0.5
+        x = pool[model.choose(pool, None)]
+        model.learn(x, float(x @ taste + 0.1 * rng.standard_normal()), None)
+    return pack(model.state())
+
+
+def measure(policy: str, dim: int, total: int = _BYTES) -> Cost:
+    """Keep many copies of a state, about `total` bytes of them, and see what is used.
+
+    >>> cost = measure("linucb", 6, total=1 << 18)
+    >>> cost.state == 8 * (6 * 6 + 1) < cost.memory
+    True
+    """
+    data = packed_state(policy, dim)
+    state = sum(array.nbytes for array in unpack(data).values())
+    names = [f"user-{number:08}" for number in range(max(100, total // state))]
+    return Cost(state, _memory(names, data), _disk(names, data))
+
+
+def _memory(names: list[str], data: bytes) -> float:
+    gc.collect()
+    tracemalloc.start()
+    try:
+        arena = Arena()
+        for name in names:
+            arena.put("".join(name), data)  # a name of its own
+        return tracemalloc.get_traced_memory()[0] / len(names)
+    finally:
+        tracemalloc.stop()
+
+
+def _disk(names: list[str], data: bytes) -> float:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "a.db")
+        sizes = []
+        for rows in ([], [(0, 1, name, data) for name in names]):
+            store = SQLiteStore(path)
+            store.commit(Batch(snapshots=[Snapshot(1, 0, 1, b"", rows, (1, 1))]))
+            store.close()  # which moves everything from the write-ahead log into the file
+            sizes.append(path.stat().st_size)
+    return (sizes[1] - sizes[0]) / len(names)
+
+
+def table() -> str:
+    """The costs as Markdown."""
+    lines = [
+        "| policy | features | bytes of its numbers | bytes of memory | bytes in SQLite | a million in memory |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
+    for policy in POLICIES:
+        for dim in DIMS:
+            cost = measure(policy, dim)
+            lines.append(
+                f"| `{policy}` | {dim} | {cost.state:,} | {cost.memory:,.0f} | {cost.store:,.0f} "
+                f"| {cost.memory / 1e3:.1f} GB |"
+            )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    print(table())

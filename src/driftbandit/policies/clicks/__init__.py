@@ -1,0 +1,1 @@
+"""Logistic regression for rewards of 0 and 1."""

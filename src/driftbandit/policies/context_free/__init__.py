@@ -1,0 +1,1 @@
+"""Policies that know arms by their ids alone."""

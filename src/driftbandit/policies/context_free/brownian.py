@@ -1,0 +1,104 @@
+"""BrownianRestless: for arms whose means wander all the time, at a known pace.
+
+Where a play reveals a noisy reward, UCB1 runs in phases and starts afresh at each: no phase is so long that the means
+wander far. Where a play reveals the mean itself, the arm last seen best is played, and in every other round the arm
+that could have caught up meanwhile, given its age, and has waited longest. Nothing is detected, so no changes are
+reported. Slivkins and Upfal, COLT 2008; from memory, see docs/policies/brownian.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from numpy.typing import ArrayLike
+
+from driftbandit.core import Change, as_arm, as_arms, as_count, as_number
+from driftbandit.kernels import arms as kernel
+from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable
+
+
+class BrownianRestless(ArmPolicy):
+    """A bandit for means on random walks.
+
+    Parameters
+    ----------
+    volatility : float
+        How far a mean moves in a round, as a standard deviation on rewards scaled to [0, 1] (sigma). At 0 this is UCB1,
+        or greedy where plays reveal means.
+    reveals : {'reward', 'mean'}
+        What a play shows: a noisy reward, or the arm's mean itself.
+    phase : int, optional
+        Rounds of a phase where plays reveal rewards; by default sqrt(K ln(1 / volatility)) / volatility, at least 2 K,
+        with K the arms played in it.
+    suspicion : float
+        How easily an arm is suspected to have caught up, where plays reveal means (c); 2 to 4.
+    reward_range, max_arms, seed :
+        As in `UCB1`.
+
+    Examples
+    --------
+    >>> policy = BrownianRestless(volatility=0.01, reveals="mean")
+    >>> for arm, mean in ((3, 0.8), (5, 0.75), (4, 0.1)):
+    ...     _ = policy.learn(None, mean, arm=arm)
+    >>> policy.choose(None, arms=[3, 4, 5])  # arm 5 may have caught up by now, arm 4 cannot
+    2
+    >>> policy.learn(None, 0.74, arm=5)
+    ()
+    >>> policy.choose(None, arms=[3, 4, 5])  # every other round the best is played
+    0
+    """
+
+    _parts = (*ArmPolicy._parts, "_table")
+
+    def __init__(
+        self,
+        *,
+        volatility: float = 0.005,
+        reveals: Literal["reward", "mean"] = "reward",
+        phase: int | None = None,
+        suspicion: float = 3.0,
+        reward_range: tuple[float, float] = (0.0, 1.0),
+        max_arms: int = 1_000_000,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(reward_range, seed)
+        self.volatility = as_number("volatility", volatility, 0.0, 0.5)
+        if reveals not in ("reward", "mean"):
+            raise ValueError(f"reveals: expected 'reward' or 'mean', got {reveals!r}")
+        self.reveals = reveals
+        self.phase = None if phase is None else as_count("phase", phase, least=2)
+        self.suspicion = as_number("suspicion", suspicion, 0.0)
+        self._table = ArmTable(max_arms)
+
+    def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
+        """Index of the arm to play; `arms` are the ids of this round's pool."""
+        pool = as_arms(arms, features)
+        if self.reveals == "reward":
+            return self._table.pick(pool, "ucb1", self._generator)
+        leader = self._table.best(pool, kernel.best_ucb, (0.0, 0.0, 0.0), self._generator)
+        if not self.rounds % 2 or not self.volatility:
+            return leader
+        pace = self.suspicion * self.volatility * math.sqrt(math.log(1.0 / self.volatility))
+        return self._table.suspect(pool, leader, pace, self.rounds)
+
+    def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
+        """Learn the reward, or the mean, of `arm`."""
+        arm = as_arm(arm)
+        scaled = self._scaled(reward)
+        if self.reveals == "mean" and (entry := self._table.find(arm)) is not None:
+            entry[kernel.COUNT] = 0.0  # what it was before says nothing more
+        self._table.add(arm, scaled, self.rounds)
+        self.rounds += 1
+        if self.reveals == "reward" and self._table.plays >= self._phase():
+            self._table.clear()
+        return ()
+
+    def _phase(self) -> float:
+        """Length of the current phase: UCB1's cost of learning and that of the drift are then about even."""
+        if self.phase is not None:
+            return self.phase
+        if not self.volatility:
+            return math.inf
+        arms = len(self._table)
+        return max(2.0 * arms, math.sqrt(arms * math.log(1.0 / self.volatility)) / self.volatility)

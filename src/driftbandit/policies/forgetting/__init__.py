@@ -1,0 +1,1 @@
+"""LinUCB that forgets: all the time, beyond a window, or at fixed intervals."""

@@ -1,0 +1,58 @@
+"""OracleLinUCB: LinUCB that is told when the world shifts and starts afresh there.
+
+No detector can be earlier than the truth, so this is the reference that change detection is measured against: what
+remains is the cost of learning each new regime from nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from numpy.typing import ArrayLike
+
+from driftbandit.core import Change, as_count
+from driftbandit.models.ridge import Radius
+from driftbandit.policies.linear.linucb import LinUCB
+
+
+class OracleLinUCB(LinUCB):
+    """LinUCB reset at every true shift.
+
+    It reports no changes, because it detects none.
+
+    Parameters
+    ----------
+    dim : int
+        Number of features.
+    shifts : sequence of int
+        Rounds, counted from 0 in rewards learned, that are the first of a new regime.
+    ridge, explore :
+        As in `LinUCB`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> policy = OracleLinUCB(2, shifts=[1])
+    >>> policy.learn(np.array([1.0, 0.0]), reward=-1.0)
+    ()
+    >>> policy.choose(np.eye(2))  # round 1 starts a new regime: what was learned is gone
+    0
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        *,
+        shifts: Sequence[int] = (),
+        ridge: float = 0.1,
+        explore: float | Radius = 0.6,
+    ) -> None:
+        super().__init__(dim, ridge=ridge, explore=explore)
+        self._shifts = frozenset(as_count("shifts", shift, least=0) for shift in shifts)
+
+    def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
+        """Learn as `LinUCB` does; the last reward before a shift is forgotten with everything else."""
+        changes = super().learn(features, reward, arm)
+        if self.rounds in self._shifts:
+            self._model.reset(self._row)
+        return changes

@@ -1,0 +1,1 @@
+"""One model per user, per article or per group of users."""

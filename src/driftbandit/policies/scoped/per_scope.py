@@ -1,0 +1,217 @@
+"""One policy per scope: a user, a group of users, an article.
+
+A single shared policy (the paper's 'uniform-' variants) averages over everyone; one per scope (its 'N-' variants) fits
+each of them, at the price of less data for each. `PerScope` keeps a policy for every scope it meets and forgets those
+not used for long. Wu, Iyer and Wang, SIGIR 2018, Figure 3 (a).
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.random import PCG64, Generator
+from numpy.typing import ArrayLike, NDArray
+
+from driftbandit.core import Change, Ints, Policy, as_count
+from driftbandit.models import RewardModel
+from driftbandit.policies.choosing_memory.click_warning import Once
+from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
+from driftbandit.state import new_generator
+
+Scope = int | str
+"""Whoever owns a model: a whole number or a short text. 7 and '7' are different scopes."""
+
+_LONGEST_NAME = 100
+_PART = re.compile(r'scope\.(-?\d+|"(?:[^"\\]|\\.)*")\.(.+)')
+
+
+@runtime_checkable
+class SavedPolicy(Policy, Protocol):
+    """A policy that can be saved, as all shipped ones can."""
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Copy everything learned so far into flat arrays, by name."""
+        ...
+
+    def restore(self, state: Mapping[str, ArrayLike]) -> Self:
+        """Take back what `state` returned."""
+        ...
+
+
+class PerScope:
+    """A policy for every scope, built when the scope is first met.
+
+    A scope is met by its first successful `choose` or `learn`. Scopes share nothing: each behaves exactly like a
+    policy of its own.
+
+    Parameters
+    ----------
+    build : policy or callable
+        A fresh policy to copy for every scope, or a function that makes the policy of a scope. Copies have the same
+        seed; a function can give every scope its own. To pickle a `PerScope` with a function, define the function at
+        the top level of a module.
+    max_scopes : int
+        At this many scopes the half that was used longest ago is forgotten; a scope that returns starts afresh.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from driftbandit import LinUCB
+    >>> policy = PerScope(LinUCB(dim=2))
+    >>> pool = np.eye(2)
+    >>> for user, liked in (("ann", 0), ("bob", 1)):
+    ...     for arm in (0, 1):
+    ...         changes = policy.learn(pool[arm], float(arm == liked), scope=user)
+    >>> [policy.choose(pool, scope=user) for user in ("ann", "bob")]
+    [0, 1]
+    """
+
+    def __init__(self, build: SavedPolicy | Callable[[Scope], Policy], *, max_scopes: int = 100_000) -> None:
+        if isinstance(build, type) or not (isinstance(build, SavedPolicy) or callable(build)):
+            raise ValueError(f"build: expected a policy or a function that makes one for a scope, got {build!r}")
+        self.build = copy.deepcopy(build)  # the caller may go on with the original
+        self.max_scopes = as_count("max_scopes", max_scopes)
+        self.rounds = 0
+        """Rewards learned, of scopes since forgotten too."""
+        self._warned = Once()
+        self._policies: dict[Scope, SavedPolicy] = {}  # in order of use, the latest last
+
+    @property
+    def scopes(self) -> tuple[Scope, ...]:
+        """The scopes that have a policy, the one used longest ago first."""
+        return tuple(self._policies)
+
+    def policy_of(self, scope: Scope) -> SavedPolicy | None:
+        """The policy of a scope, for inspection; None if it was never met, or was forgotten."""
+        return self._policies.get(as_scope(scope))
+
+    def changes_of(self, scope: Scope) -> tuple[Change, ...]:
+        """The latest changes that the policy of a scope detected, oldest first; rounds are the scope's own."""
+        changes: tuple[Change, ...] = getattr(self.policy_of(scope), "changes", ())
+        return changes
+
+    def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None, *, scope: Scope) -> int:
+        """Index of the arm to play, as the policy of `scope` sees it."""
+        scope = as_scope(scope)
+        policy = self._find(scope)
+        index = policy.choose(features, arms)
+        self._use(scope, policy)
+        return index
+
+    def learn(
+        self, features: ArrayLike | None, reward: float, arm: int | None = None, *, scope: Scope
+    ) -> tuple[Change, ...]:
+        """Learn a reward that `scope` gave; returns the changes that it revealed to the policy of that scope."""
+        scope = as_scope(scope)
+        policy = self._find(scope)
+        changes = policy.learn(features, reward, arm)
+        self._use(scope, policy)
+        self.rounds += 1
+        return changes
+
+    def forget(self, scope: Scope) -> None:
+        """Drop the policy of a scope, if it has one."""
+        self._policies.pop(as_scope(scope), None)
+
+    def _find(self, scope: Scope) -> SavedPolicy:
+        policy = self._policies.get(scope)
+        return self._new(scope) if policy is None else policy
+
+    def _new(self, scope: Scope) -> SavedPolicy:
+        if isinstance(self.build, SavedPolicy):
+            memo: dict[int, Any] = {}
+            for part in vars(self.build).values():
+                if isinstance(part, RewardModel):  # holds settings only, so the copies may share it
+                    memo[id(part)] = part
+                elif isinstance(part, Generator) and isinstance(part.bit_generator, PCG64):
+                    memo[id(part)] = twin = new_generator(0)  # deepcopy would take longer than all the rest
+                    twin.bit_generator.state = part.bit_generator.state
+            return copy.deepcopy(self.build, memo)
+        policy = self.build(scope)
+        if not isinstance(policy, SavedPolicy):
+            raise ValueError(f"build: expected a policy with state and restore, got {policy!r}")
+        if isinstance(policy, DLinUCB):
+            policy.warned = self._warned  # as copies of one policy would
+        return policy
+
+    def _use(self, scope: Scope, policy: SavedPolicy) -> None:
+        """Make `scope` the latest one, after its call went well."""
+        if self._policies.pop(scope, None) is None and len(self._policies) == self.max_scopes:
+            for old in self.scopes[: self.max_scopes - self.max_scopes // 2]:
+                del self._policies[old]
+        self._policies[scope] = policy
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)  # copies that share policies would learn from each other's rewards
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Copy everything learned so far into flat arrays: a policy's array of `scope` is ``scope.<scope>.<name>``."""
+        flat: dict[str, NDArray[Any]] = {"rounds": np.array(self.rounds), "scopes": encode_scopes(self._policies)}
+        for scope, policy in self._policies.items():
+            prefix = f"scope.{json.dumps(scope)}."
+            flat.update({prefix + name: array for name, array in policy.state().items()})
+        return flat
+
+    def restore(self, state: Mapping[str, ArrayLike]) -> Self:
+        """Take back what `state` returned, from an object built with the same settings; all or nothing."""
+        parts: dict[str, dict[str, NDArray[Any]]] = {}
+        given: dict[str, NDArray[Any]] = {}
+        try:
+            for name in state:
+                found = _PART.fullmatch(name)
+                where, key = (given, name) if found is None else (parts.setdefault(found[1], {}), found[2])
+                where[key] = np.asarray(state[name])
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"state: expected a mapping of names to arrays ({error})") from error
+        if given.keys() != {"rounds", "scopes"}:
+            raise ValueError(f"state: expected rounds, scopes and arrays of scopes, got {', '.join(sorted(given))}")
+        scopes, rounds = decode_scopes(given["scopes"]), given["rounds"]
+        if rounds.dtype != np.int64 or rounds.shape or rounds < 0:
+            raise ValueError("state: rounds: expected one int64 that is not negative")
+        if len(scopes) > self.max_scopes or parts.keys() != {json.dumps(scope) for scope in scopes}:
+            raise ValueError(f"state: scopes and arrays differ, or more than max_scopes = {self.max_scopes}")
+        self._policies = {scope: self._new(scope).restore(parts[json.dumps(scope)]) for scope in scopes}
+        self.rounds = int(rounds)
+        return self
+
+
+def as_scope(scope: Scope) -> Scope:
+    """Return the scope as an int that fits int64 or a short printable str, or raise ValueError.
+
+    >>> import numpy as np
+    >>> as_scope(np.int32(7)), as_scope("ann")
+    (7, 'ann')
+    """
+    if isinstance(scope, int | np.integer) and not isinstance(scope, bool) and -(1 << 63) <= scope < 1 << 63:
+        return int(scope)
+    if isinstance(scope, str) and 0 < len(scope) <= _LONGEST_NAME and scope.isprintable():
+        return str(scope)
+    got = repr(scope)
+    raise ValueError(
+        f"scope: expected a whole number that fits int64 or a printable text of at most {_LONGEST_NAME} characters, "
+        f"got {got if len(got) <= _LONGEST_NAME else got[:_LONGEST_NAME] + '...'}"
+    )
+
+
+def encode_scopes(scopes: Iterable[Scope]) -> Ints:
+    """Write scopes as an array, the characters of a JSON list: a state holds numbers only."""
+    return np.frombuffer(json.dumps(list(scopes)).encode("ascii"), dtype=np.uint8).astype(np.int64)
+
+
+def decode_scopes(codes: NDArray[Any]) -> list[Scope]:
+    """Read what `encode_scopes` wrote, or raise ValueError."""
+    try:
+        if codes.dtype != np.int64 or codes.ndim != 1 or not ((codes >= 0) & (codes < 128)).all():
+            raise ValueError("expected the characters of a list")
+        listed = json.loads(codes.astype(np.uint8).tobytes())
+        scopes = [as_scope(scope) for scope in listed]
+        if not isinstance(listed, list) or len(set(scopes)) < len(scopes):
+            raise ValueError("expected a list in which no scope comes twice")
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ValueError(f"state: scopes: {error}") from error
+    return scopes

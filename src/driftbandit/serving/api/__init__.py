@@ -1,0 +1,1 @@
+"""HTTP: routes, bodies, errors, keys and metrics."""

@@ -1,0 +1,357 @@
+"""A small ASGI application around a table of routes.
+
+The table says everything that a framework would have to be told: method, path, role, types. It also makes the OpenAPI
+document. Between a request and the engine there is then little more than the server itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import parse_qs, unquote_to_bytes
+
+import msgspec
+
+from driftbandit.serving.api import errors as problems
+from driftbandit.serving.api.errors import HTTPError
+from driftbandit.serving.api.keys import Keyring, Role
+from driftbandit.serving.engine.thread import TooBusy, Unavailable
+from driftbandit.serving.loop.records import Refused
+from driftbandit.serving.stores.base import StoreError
+
+logger = logging.getLogger("driftbandit")
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+ASGI = Callable[[Message, Receive, Send], Awaitable[None]]
+
+JSON = b"application/json"
+COOKIE = "driftbandit_key"
+"""Where a browser keeps the key of whoever signed in to the page."""
+
+_EMPTY: dict[str, str] = {}
+_RETRY = {"retry-after": "1"}
+
+
+class Request:
+    """What a handler gets: names from the path, query, headers and the whole body."""
+
+    __slots__ = ("body", "headers", "id", "loop", "query_string", "receive", "secure")
+
+    def __init__(
+        self, loop: str, ident: str, query_string: bytes, headers: list[tuple[bytes, bytes]], receive: Receive
+    ) -> None:
+        self.loop = loop
+        self.id = ident
+        self.query_string = query_string
+        self.headers = headers
+        self.receive = receive
+        self.secure = False
+        """Whether it came over TLS."""
+        self.body = b""
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The query's parameters; the last of a name counts."""
+        pairs = parse_qs(self.query_string.decode("latin-1"), keep_blank_values=True, errors="replace")
+        return {name: values[-1] for name, values in pairs.items()}
+
+    def header(self, name: bytes) -> bytes | None:
+        """A header by its lower-case name."""
+        return _header(self.headers, name)
+
+    def cookie(self, name: str) -> str | None:
+        """A cookie by its name."""
+        for part in (self.header(b"cookie") or b"").decode("latin-1").split(";"):
+            key, _, value = part.strip().partition("=")
+            if key == name:
+                return value
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """A whole answer."""
+
+    status: int
+    body: bytes
+    media_type: bytes = JSON
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """An answer in pieces."""
+
+    pieces: AsyncIterator[bytes]
+    media_type: bytes
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+
+
+Handler = Callable[[Request], Awaitable[Response | Stream]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One line of the table.
+
+    Attributes
+    ----------
+    method, path :
+        ``{loop}`` and ``{id}`` in the path stand for names.
+    role : 'decide', 'read', 'admin' or None
+        Who may call it, besides 'admin'; None is everyone.
+    handler : callable
+        Answers a `Request`.
+    summary : str
+        One line for the OpenAPI document.
+    body, answers :
+        Type of the body, and of the answers by status; a str is a media type.
+    errors : tuple of int
+        Statuses beyond 401, 403, 404, 429 and 503.
+    query : dict
+        Parameters of the query, as OpenAPI schemas.
+    limit : int
+        Largest body, in bytes.
+    refusal : callable, optional
+        Shows an error (request, status, detail) to a person. Such a route takes its key from a cookie too, so it must
+        change nothing: a browser sends cookies along with requests that others made up.
+    """
+
+    method: str
+    path: str
+    role: Role | None
+    handler: Handler
+    summary: str
+    answers: dict[int, Any]
+    body: Any = None
+    errors: tuple[int, ...] = ()
+    query: dict[str, dict[str, Any]] | None = None
+    limit: int = 1 << 20
+    refusal: Callable[[Request, int, str], Response] | None = None
+
+
+class App:
+    """Dispatches requests to routes.
+
+    Parameters
+    ----------
+    routes : list of Route
+        The table.
+    keyring : Keyring or None
+        Who may do what; None lets everybody do everything.
+    lifespan : callable
+        Asynchronous context manager around the application's life.
+    rate : float, optional
+        Requests a second that one key may make, over a burst of as many.
+    stop : callable, optional
+        Ends answers that have no end; a server calls it before it waits for the others.
+    """
+
+    def __init__(
+        self,
+        routes: list[Route],
+        keyring: Callable[[], Keyring | None],
+        lifespan: Callable[[], Any],
+        rate: float | None = None,
+        stop: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.stop = stop
+        self.routes = routes
+        self._keyring = keyring
+        self._lifespan = lifespan
+        self._rate = rate
+        self._allowance: dict[str, tuple[float, float]] = {}
+        self._table: dict[str, dict[str, Route]] = {}
+        for route in routes:
+            key = "/".join("*" if part.startswith("{") else part for part in route.path.split("/"))
+            self._table.setdefault(key, {})[route.method] = route
+        self.answered: dict[tuple[str, int], int] = {}
+        self.seconds: dict[str, float] = {}
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] == "http":
+            started = time.perf_counter()
+            label, status = await self._answer(scope, receive, send)
+            self.answered[label, status] = self.answered.get((label, status), 0) + 1
+            self.seconds[label] = self.seconds.get(label, 0.0) + time.perf_counter() - started
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _answer(self, scope: Message, receive: Receive, send: Send) -> tuple[str, int]:
+        label = "other"
+        head = scope["method"] == "HEAD"
+        route: Route | None = None
+        try:
+            request, route = self._find(scope, receive)
+            if route is None:
+                raise HTTPError(404, "there is nothing here")
+            label = route.path
+            self._admit(route, request)
+            if route.body is not None:
+                request.body = await _read(receive, request.headers, route.limit)
+            answer = await route.handler(request)
+        except HTTPError as error:
+            answer = _error(error.status, error.detail, error.headers)
+        except Refused as error:
+            address = getattr(error, "address", None)
+            headers = {"location": address + scope["path"]} if address else _RETRY if error.status == 503 else _EMPTY
+            answer = _error(307 if address else error.status, str(error), headers)
+        except (msgspec.DecodeError, RecursionError) as error:
+            answer = _error(422, str(error)[:1000] or type(error).__name__)
+        except (Unavailable, StoreError) as error:
+            answer = _error(503, f"not durable: {error}", _RETRY)
+        except TooBusy:
+            answer = _error(429, "too many requests are waiting", _RETRY)
+        except _Gone:
+            return label, 499
+        except Exception:
+            logger.exception("%s %s", scope["method"], scope["path"])
+            answer = _error(500, "an error of the service; its log says more")
+        if isinstance(answer, Stream):
+            await _send_stream(answer, receive, send, head)
+            return label, 200
+        if route is not None and route.refusal is not None and answer.media_type == problems.MEDIA_TYPE:
+            shown = route.refusal(request, answer.status, problems.detail_of(answer.body))
+            answer = replace(shown, headers=(*shown.headers, *answer.headers))
+        body = answer.body
+        fields = [(b"content-type", answer.media_type), (b"content-length", b"%d" % len(body)), *answer.headers]
+        await send({"type": "http.response.start", "status": answer.status, "headers": fields})
+        await send({"type": "http.response.body", "body": b"" if head else body})
+        return label, answer.status
+
+    def _find(self, scope: Message, receive: Receive) -> tuple[Request, Route | None]:
+        raw: bytes = scope.get("raw_path") or scope["path"].encode()
+        parts = raw.split(b"/")
+        if b"%" in raw:
+            parts = [unquote_to_bytes(part) for part in parts]
+        try:
+            names = [part.decode() for part in parts]
+        except UnicodeDecodeError as error:
+            raise HTTPError(404, "the path is not UTF-8") from error
+        loop = ident = ""
+        if len(names) > 3:
+            loop, names[3] = names[3], "*"
+        if len(names) > 5:
+            ident, names[5] = names[5], "*"
+        request = Request(loop, ident, scope["query_string"], scope["headers"], receive)
+        request.secure = scope.get("scheme") == "https"
+        methods = self._table.get("/".join(names))
+        if methods is None:
+            return request, None
+        method = scope["method"]
+        route = methods.get("GET" if method == "HEAD" else method)
+        if route is None:
+            raise HTTPError(405, f"{method} is not for this path", {"allow": ", ".join(sorted(methods))})
+        return request, route
+
+    def _admit(self, route: Route, request: Request) -> None:
+        keyring = self._keyring()
+        if route.role is None or keyring is None:
+            return
+        given = request.header(b"authorization")
+        if given is None and route.refusal is not None and (key := request.cookie(COOKIE)) is not None:
+            given = b"Bearer " + key.encode()
+        found = None if given is None else keyring.find(given)
+        if found is None:
+            why = (
+                "a key is needed: Authorization: Bearer dbk_..." if given is None else "no such key, or it was revoked"
+            )
+            raise HTTPError(401, why, {"www-authenticate": 'Bearer realm="driftbandit"'})
+        ident, role = found
+        if role not in (route.role, "admin"):
+            raise HTTPError(403, f"this needs a key of role {route.role!r} or 'admin', the given one is {role!r}")
+        if self._rate is not None:
+            self._spend(ident, self._rate)
+
+    def _spend(self, key: str, rate: float) -> None:
+        """A token bucket for each key."""
+        now = time.monotonic()
+        tokens, then = self._allowance.get(key, (rate, now))
+        tokens = min(max(rate, 1.0), tokens + (now - then) * rate)
+        if tokens < 1.0:
+            raise HTTPError(429, f"more than {rate:g} requests a second with this key", {"retry-after": "1"})
+        self._allowance[key] = tokens - 1.0, now
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        phase = "startup"
+        try:
+            async with self._lifespan():
+                await send({"type": "lifespan.startup.complete"})
+                phase = "shutdown"
+                await receive()
+        except Exception as error:
+            await send({"type": f"lifespan.{phase}.failed", "message": str(error)})  # which the server logs
+            return
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+class _Gone(Exception):
+    """The client went away before its request was whole."""
+
+
+def _header(headers: list[tuple[bytes, bytes]], name: bytes) -> bytes | None:
+    for key, value in headers:
+        if key == name:
+            return value
+    return None
+
+
+def _error(status: int, detail: str, headers: dict[str, str] = _EMPTY) -> Response:
+    extra = tuple((name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items())
+    return Response(status, problems.encode(status, detail), problems.MEDIA_TYPE, extra)
+
+
+async def _read(receive: Receive, headers: list[tuple[bytes, bytes]], limit: int) -> bytes:
+    length = _header(headers, b"content-length")
+    if length is not None and (not length.isdigit() or int(length) > limit):
+        raise HTTPError(413, f"the body may have at most {limit:,} bytes", {"connection": "close"})
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise _Gone
+    body: bytes = message.get("body", b"")
+    while message.get("more_body"):
+        if len(body) > limit:
+            break
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _Gone
+        body += message.get("body", b"")
+    if len(body) > limit:
+        raise HTTPError(413, f"the body may have at most {limit:,} bytes", {"connection": "close"})
+    return body
+
+
+async def _send_stream(stream: Stream, receive: Receive, send: Send, head: bool) -> None:
+    headers = [(b"content-type", stream.media_type), (b"cache-control", b"no-store"), *stream.headers]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    if head:
+        await send({"type": "http.response.body", "body": b""})
+        return
+
+    async def gone() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    async def pump() -> None:
+        async for piece in stream.pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+    tasks = {asyncio.ensure_future(gone()), asyncio.ensure_future(pump())}
+    done, rest = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    for task in rest:
+        task.cancel()
+    await asyncio.gather(*rest, return_exceptions=True)
+    for task in done:
+        if (error := task.exception()) is not None:
+            logger.error("a stream ended early: %r", error)

@@ -1,0 +1,76 @@
+"""The OpenAPI document, made from the table of routes and the types in it."""
+
+from __future__ import annotations
+
+import re
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+from driftbandit.serving.api.app import Route
+from driftbandit.serving.api.errors import Problem
+
+_REF = "#/components/schemas/{name}"
+_NAME = {"type": "string", "minLength": 1, "maxLength": 200}
+
+
+def document(routes: list[Route]) -> dict[str, Any]:
+    """Describe all routes."""
+    types: list[Any] = [Problem]
+    for route in routes:
+        types += [
+            kind for kind in (route.body, *route.answers.values()) if kind is not None and not isinstance(kind, str)
+        ]
+    schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
+    by_type = {id(kind): schema for kind, schema in zip(types, schemas, strict=True)}
+    paths: dict[str, Any] = {}
+    for route in routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_type)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "driftbandit decision service",
+            "version": "1",
+            "description": "Contextual bandits for a world that changes, behind HTTP.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(route: Route, by_type: dict[int, Any]) -> dict[str, Any]:
+    errors = set(route.errors)
+    names = re.findall(r"{(\w+)}", route.path)
+    if names:
+        errors.add(404)
+    if route.role is not None:
+        errors |= {401, 403, 429, 503}
+    if route.path == "/readyz":
+        errors.add(503)
+    parameters = [{"name": name, "in": "path", "required": True, "schema": _NAME} for name in names]
+    parameters += [{"name": name, "in": "query", "schema": schema} for name, schema in (route.query or {}).items()]
+    if route.path.endswith("/stream"):
+        parameters.append({"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}})
+    answers: dict[str, Any] = {}
+    for status, kind in route.answers.items():
+        media, schema = (kind, {"type": "string"}) if isinstance(kind, str) else ("application/json", by_type[id(kind)])
+        answers[str(status)] = _answer(status, media, schema)
+    for status in sorted(errors):
+        answers[str(status)] = _answer(status, "application/problem+json", by_type[id(Problem)])
+    operation: dict[str, Any] = {"summary": route.summary, "parameters": parameters, "responses": answers}
+    if route.role is not None:
+        operation["security"] = [{"key": []}]
+    if route.body is not None:
+        operation["requestBody"] = {
+            "required": True,
+            "content": {"application/json": {"schema": by_type[id(route.body)]}},
+        }
+    return operation
+
+
+def _answer(status: int, media: str, schema: Any) -> dict[str, Any]:
+    return {"description": HTTPStatus(status).phrase, "content": {media: {"schema": schema}}}

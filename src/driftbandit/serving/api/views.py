@@ -1,0 +1,141 @@
+"""What the API shows of a loop: counts, series, members, changes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from driftbandit.serving.engine.engine import Engine
+from driftbandit.serving.engine.messages import iso
+from driftbandit.serving.engine.reading import describe
+from driftbandit.serving.loop.records import EVERYONE, Counts, Refused
+from driftbandit.serving.loop.series import TIERS, Bucket
+from driftbandit.serving.stores.base import ChangeRow, Store
+
+RESOLUTIONS = {str(length // 1000): tier for tier, (length, _) in enumerate(TIERS)}
+
+
+def tier_of(resolution: str) -> int:
+    """The tier of a resolution in seconds."""
+    if resolution not in RESOLUTIONS:
+        raise Refused(422, f"resolution: expected one of {', '.join(RESOLUTIONS)} seconds, got {resolution[:100]!r}")
+    return RESOLUTIONS[resolution]
+
+
+def whole_number(name: str, text: str, low: int, high: int) -> int:
+    """Read a number of the query."""
+    if not text.isascii() or not text.isdigit() or len(text) > 20 or not low <= int(text) <= high:
+        raise Refused(422, f"{name}: expected a whole number from {low} to {high}, got {text[:100]!r}")
+    return int(text)
+
+
+def totals(engine: Engine, name: str) -> dict[str, Any]:
+    """Counts of a loop over all its shards here."""
+    counts = Counts()
+    waiting = scopes = 0
+    for part in engine.parts(name):
+        for field in Counts.__struct_fields__:
+            setattr(counts, field, getattr(counts, field) + getattr(part.counts, field))
+        waiting += part.waiting
+        scopes += 0 if part.models is None else len(part.models)
+    found: dict[str, Any] = {
+        field: getattr(counts, field) for field in Counts.__struct_fields__ if not field.startswith("shadow_")
+    }
+    found["open"] = waiting
+    found["scopes_in_memory"] = scopes
+    found["mean_reward"] = counts.reward_sum / counts.closed if counts.closed else None
+    found["shadow"] = None
+    if counts.shadow_decisions:
+        found["shadow"] = {
+            "decisions": counts.shadow_decisions,
+            "agreed": counts.shadow_agreed,
+            # What the shadow would have earned, by inverse propensity and its self-normalised variant.
+            "ips": counts.shadow_reward / counts.shadow_closed if counts.shadow_closed else None,
+            "snips": counts.shadow_reward / counts.shadow_weight if counts.shadow_weight else None,
+        }
+    return found
+
+
+def stats(engine: Engine, name: str, tier: int) -> dict[str, Any]:
+    """Counts, and what happened over time."""
+    merged: dict[int, Bucket] = {}
+    for part in engine.parts(name):
+        for bucket in part.series.buckets(tier):
+            merged.setdefault(bucket.start, Bucket(bucket.start)).add(bucket)
+    return {
+        "loop": name,
+        "totals": totals(engine, name),
+        "resolution": TIERS[tier][0] // 1000,
+        "series": [
+            {
+                "time": iso(bucket.start),
+                "decisions": bucket.decisions,
+                "closed": bucket.closed,
+                "reward": bucket.reward,
+                "mean_reward": bucket.reward / bucket.closed if bucket.closed else None,
+                "changes": bucket.changes,
+                "miss_rate": None if bucket.misses is None else bucket.misses[0],
+                "spawn_bound": None if bucket.misses is None else bucket.misses[1],
+                "retire_bound": None if bucket.misses is None else bucket.misses[2],
+            }
+            for _, bucket in sorted(merged.items())
+        ],
+    }
+
+
+def scope(engine: Engine, name: str, scope: str) -> dict[str, Any]:
+    """A scope's model: members, miss rates and bounds."""
+    for part in engine.parts(name):
+        found = describe(part, scope)
+        if found is not None:
+            return {"loop": name, "scope": scope, **found}
+    raise Refused(404, f"loop {name!r} has no model of scope {scope[:200]!r}")
+
+
+def scopes(engine: Engine, name: str, most: list[tuple[str, int, int]]) -> dict[str, Any]:
+    """The shared model where there is one, and the most changed scopes."""
+    config = engine.configuration(name).config
+    shared = None
+    if not config.scoped:
+        for part in engine.parts(name):
+            shared = shared or describe(part, EVERYONE)
+    changed = [{"scope": who, "changes": count, "last": iso(last)} for who, count, last in most]
+    return {"loop": name, "scoped": config.scoped, "shared": shared, "most_changed": changed}
+
+
+def change(row: ChangeRow) -> dict[str, Any]:
+    """A change as the API shows it."""
+    body: dict[str, Any] = msgspec.json.decode(row.body)
+    return {"shard": row.shard, "number": row.number, "time": iso(row.time), "scope": row.scope, **body}
+
+
+def changes_after(store: Store, number: int, shards: int, cursor: dict[int, int]) -> list[ChangeRow]:
+    """New changes of all shards."""
+    found: list[ChangeRow] = []
+    for shard in range(shards):
+        found += store.changes(number, shard, cursor.get(shard, 0), 1000)
+    return found
+
+
+def cursor_of(text: str) -> dict[int, int]:
+    """Read what `cursor_text` wrote; anything else starts from the beginning.
+
+    >>> cursor_of("0:5,3:7"), cursor_of("nonsense")
+    ({0: 5, 3: 7}, {})
+    """
+    try:
+        pairs = [part.split(":") for part in text[:10_000].split(",") if part]
+        return {int(shard): int(number) for shard, number in pairs}
+    except ValueError:
+        return {}
+
+
+def cursor_text(cursor: dict[int, int]) -> str:
+    """Where a stream is, for its Last-Event-ID."""
+    return ",".join(f"{shard}:{number}" for shard, number in sorted(cursor.items()))
+
+
+def as_event(kind: str, data: Any, ident: str) -> bytes:
+    """One server-sent event."""
+    return f"id: {ident}\nevent: {kind}\ndata: ".encode() + msgspec.json.encode(data) + b"\n\n"

@@ -1,0 +1,161 @@
+"""Decisions and rewards: what is asked of a loop, and what is answered."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from driftbandit.serving.engine.messages import (
+    BatchReward,
+    Decision,
+    DecisionRequest,
+    RewardRequest,
+    check_name,
+    iso,
+    split_arms,
+)
+from driftbandit.serving.engine.shards import Parts
+from driftbandit.serving.loop import events as log
+from driftbandit.serving.loop.events import AnyEvent, Decided, Late, Rewarded
+from driftbandit.serving.loop.loop import Loop
+from driftbandit.serving.loop.records import Refused
+
+
+class Answers:
+    """Writes answers; those to neighbours have much in common."""
+
+    __slots__ = ("_expires", "_learned", "_version", "expires_at", "policy_version")
+
+    def __init__(self) -> None:
+        self._expires = self._learned = self._version = -1
+        self.expires_at = self.policy_version = ""
+
+    def to(self, event: Decided) -> Decision:
+        """What is answered to a decision."""
+        if self._expires != event.expires:
+            self._expires, self.expires_at = event.expires, iso(event.expires)
+        if self._learned != event.learned or self._version != event.version:
+            self._learned, self._version = event.learned, event.version
+            self.policy_version = f"{event.version}.{event.learned}"
+        return Decision(event.id, event.arm, event.index, event.propensity, self.policy_version, self.expires_at)
+
+
+class Commands:
+    """Decisions and rewards of a loop, all at one time.
+
+    Parameters
+    ----------
+    parts : Parts
+        The loop. Ids that decisions name must have gone through its `look_up`.
+    now : int
+        The time, in milliseconds since 1970.
+    answers : Answers
+        Writes the answers.
+    """
+
+    __slots__ = ("_answers", "_now", "_only", "_parts")
+
+    def __init__(self, parts: Parts, now: int, answers: Answers) -> None:
+        self._parts = parts
+        self._answers = answers
+        self._only = parts.only
+        self._now = now if self._only is None else self._advance(self._only, now)
+
+    def _advance(self, loop: Loop, now: int) -> int:
+        """Get a loop ready for a command: what follows is for the next commit."""
+        self._parts.touched.add(loop)
+        return advance(loop, now)
+
+    def decide(self, request: DecisionRequest) -> tuple[bool, Decision]:
+        """Choose an arm; says whether the decision is new."""
+        scope, given, arms, now, loop = request.scope, request.decision_id, request.arms, self._now, self._only
+        if scope is not None:
+            check_name("scope", scope)
+        if given is not None:
+            if loop is None:
+                known = self._parts.knowing(given, scope)
+            else:
+                known = loop if given in loop.recent or given in loop.known else None
+            if known is not None:
+                return False, self._again(known, request)
+            check_name("decision_id", given)
+        if loop is None:
+            loop = self._parts.of_scope(scope)
+            now = self._advance(loop, now)
+        try:
+            pool = loop.pools.get(arms)
+        except TypeError:  # arms with features have no hash
+            pool = None
+        if pool is None:
+            pool = loop.pool(None) if arms is None else loop.pool(*split_arms(arms))
+        event = loop.decide(now, given or new_id(loop.shard, now), scope, pool)
+        loop.unlogged.append(event)
+        return True, self._answers.to(event)
+
+    def _again(self, loop: Loop, request: DecisionRequest) -> Decision:
+        """The answer that this decision got before, if the request is the same."""
+        given = request.decision_id or ""
+        ids, features = (None, None) if request.arms is None else split_arms(request.arms)
+        event: Any = self._event(loop, (loop.recent.get(given) or loop.known[given]).seq)
+        encoded = None if features is None else features.tobytes()
+        if (event.scope, event.arms, event.features) != (request.scope, ids, encoded):
+            raise Refused(409, f"decision_id {given!r} was used with another body")
+        return self._answers.to(event)
+
+    def _event(self, loop: Loop, seq: int) -> AnyEvent:
+        """An event of the log, which may not be in the store yet."""
+        back = loop.seq - seq
+        if back < len(loop.unlogged):
+            return loop.unlogged[-1 - back]
+        sealed = next((run for run in loop.sealed if run.first <= seq <= run.last), None)
+        body = self._parts.store.event(loop.number, loop.shard, seq) if sealed is None else sealed.event(seq)
+        if body is None:
+            raise RuntimeError(f"event {seq} is missing from the log")
+        event: AnyEvent = log.decode(body)
+        return event
+
+    def reward(self, decision_id: str, request: RewardRequest | BatchReward) -> bool:
+        """Take a reward; False if it was known already.
+
+        A reward whose window has closed is logged, and refused with status 410.
+        """
+        try:
+            event = self._reward(decision_id, request)
+        except Refused as refusal:
+            if refusal.status != 404:
+                raise
+            self._parts.look_up([decision_id])  # seldom: most rewards come while their windows are open
+            event = self._reward(decision_id, request)
+        if event is None:
+            return False
+        if type(event) is Late:
+            raise Refused(410, f"the reward window of decision {decision_id!r} has closed; logged, not learned")
+        return True
+
+    def _reward(self, decision_id: str, request: RewardRequest | BatchReward) -> Rewarded | Late | None:
+        loop, now = self._only, self._now
+        if loop is None:
+            loop = self._parts.of_decision(decision_id, request.scope)
+            now = self._advance(loop, now)
+        event = loop.reward(now, decision_id, request.value, request.reward_id)
+        if event is not None:
+            loop.unlogged.append(event)
+        return event
+
+
+def new_id(shard: int, now: int) -> str:
+    """An id that nobody guesses; later ones come later in the store's index, which keeps it compact.
+
+    >>> first, second = new_id(0, 1_700_000_000_000), new_id(0, 1_700_000_000_001)
+    >>> first[:13], first < second
+    ('0-18bcfe56800', True)
+    """
+    return f"{shard:x}-{now:011x}{os.urandom(10).hex()}"
+
+
+def advance(loop: Loop, now: int) -> int:
+    """Close a loop's windows that are due; returns its time, which never runs backwards."""
+    now = max(now, loop.time)
+    if loop.due.first <= now and (event := loop.tick(now)) is not None:
+        loop.unlogged.append(event)
+    return now

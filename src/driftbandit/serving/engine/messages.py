@@ -1,0 +1,116 @@
+"""What is asked of a loop and what it answers, as JSON has it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from driftbandit.core import Floats
+from driftbandit.serving.loop.config import LoopConfig, Name
+from driftbandit.serving.loop.records import MAX_ARMS, Refused
+
+MAX_BATCH = 1_000
+"""How many decisions or rewards one request may carry."""
+
+
+class LoopRequest(LoopConfig, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Settings of a loop; `version` is the one that they are to replace, 0 for a new loop."""
+
+    version: Annotated[int, Meta(ge=0)] | None = None
+
+
+class Arm(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """An arm with its features."""
+
+    id: Name
+    features: list[float]
+
+
+class DecisionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """Ask for an arm. Arms are ids from the catalogue, or arms with features; without any, the whole catalogue."""
+
+    decision_id: Name | None = None
+    scope: Name | None = None
+    arms: Annotated[tuple[Name | Arm, ...], Meta(min_length=1, max_length=MAX_ARMS)] | None = None
+
+
+class RewardRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """Report a reward; `scope` helps to find the decision where several processes serve."""
+
+    value: float
+    reward_id: Name | None = None
+    scope: Name | None = None
+
+
+class BatchReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """A reward of a batch."""
+
+    decision_id: Name
+    value: float
+    reward_id: Name | None = None
+    scope: Name | None = None
+
+
+class CatalogueRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The arms of a loop, with features where the loop has a dim."""
+
+    arms: Annotated[tuple[Arm | Name, ...], Meta(min_length=1, max_length=MAX_ARMS)]
+
+
+class Decision(msgspec.Struct, frozen=True, gc=False):
+    """The answer to a `DecisionRequest`."""
+
+    decision_id: str
+    arm: str
+    index: int
+    propensity: float
+    policy_version: str
+    expires_at: str
+
+
+class Configuration(msgspec.Struct, frozen=True):
+    """A loop's settings and their version."""
+
+    loop: str
+    version: int
+    arms_version: int
+    config: LoopConfig
+
+
+def split_arms(arms: Sequence[str | Arm]) -> tuple[tuple[str, ...], Floats | None]:
+    """Ids, and features where arms have them; all have, or none."""
+    kinds = set(map(type, arms))
+    if kinds == {str}:
+        if not "".join(arms).isprintable():  # type: ignore[arg-type]
+            raise Refused(422, "arms: expected printable ids")
+        return tuple(arms), None  # type: ignore[arg-type]
+    if kinds != {Arm}:
+        raise Refused(422, "arms: expected ids only, or arms with features only")
+    ids = tuple(arm.id for arm in arms)  # type: ignore[union-attr]
+    for given in ids:
+        check_name("arms", given)
+    rows = [arm.features for arm in arms]  # type: ignore[union-attr]
+    width = len(rows[0])
+    if not width or any(len(row) != width for row in rows):
+        raise Refused(422, "arms: expected the same number of features for every arm, and at least one")
+    return ids, np.array(rows, dtype=np.float64)
+
+
+def check_name(what: str, name: str) -> None:
+    """Refuse what cannot be written in a URL, a log and a table."""
+    if not 0 < len(name) <= 200 or not name.isprintable():
+        raise Refused(422, f"{what}: expected 1 to 200 printable characters")
+
+
+def iso(time: int) -> str:
+    """A time as RFC 3339 has it.
+
+    >>> iso(1_700_000_000_123)
+    '2023-11-14T22:13:20.123Z'
+    """
+    return datetime.fromtimestamp(time / 1000.0, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

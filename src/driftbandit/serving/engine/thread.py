@@ -1,0 +1,225 @@
+"""The engine's thread: it takes all commands that wait, carries them out, commits once, and answers all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from driftbandit.serving.engine.engine import Engine
+from driftbandit.serving.loop.records import Refused
+from driftbandit.serving.stores.base import StoreError
+
+logger = logging.getLogger("driftbandit")
+
+MAX_WAITING = 20_000
+"""Commands that may wait; more are turned away."""
+
+_GROUP = 1_000
+_TOGETHER = 200
+"""Decisions that are looked up together, and then dealt with."""
+
+_HOUSEKEEPING_S = 1.0
+
+
+class Unavailable(Exception):
+    """The command could not be made durable, or the engine is not running."""
+
+
+class TooBusy(Exception):
+    """Too many commands wait already."""
+
+
+Call = Callable[[Engine], Any]
+Ids = tuple[str, list[str]] | None
+Waiting = tuple[Call, Ids, "asyncio.Future[Any]"]
+
+
+class Runner(threading.Thread):
+    """Runs an engine for an event loop.
+
+    Parameters
+    ----------
+    make : callable
+        Makes the engine, in the thread that uses it.
+    loop : event loop
+        Where the futures of `submit` live.
+    """
+
+    def __init__(self, make: Callable[[], Engine], loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(name="driftbandit-engine", daemon=True)
+        self._make = make
+        self._loop = loop
+        self._waiting: deque[Waiting] = deque()
+        self._wake = threading.Event()
+        self._stopping = False
+        self._next_check = 0.0
+        self.engine: Engine | None = None
+        self.ready = False
+        self.error: str | None = None
+        self.started: asyncio.Future[None] = loop.create_future()
+        self.commits = 0
+        self.failures = 0
+        self.events = 0
+        self.commit_seconds = 0.0
+
+    @property
+    def waiting(self) -> int:
+        """How many commands wait."""
+        return len(self._waiting)
+
+    def submit(self, call: Call, ids: Ids = None) -> asyncio.Future[Any]:
+        """Queue a command: `call` gets the engine; its result comes when it is durable.
+
+        `ids` are a loop and the decisions that the call names, which are looked up together with those of others.
+        """
+        if not self.ready:
+            raise Unavailable(self.error or "the engine is starting")
+        if len(self._waiting) >= MAX_WAITING:
+            raise TooBusy
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._waiting.append((call, ids, future))
+        if not self._wake.is_set():
+            self._wake.set()
+        return future
+
+    def stop(self) -> None:
+        """Finish what waits, save a snapshot, and end."""
+        self._stopping = True
+        self._wake.set()
+
+    def run(self) -> None:
+        """Serve until stopped."""
+        try:
+            self.engine = self._make()
+            self.engine.commit()
+            self.ready = True
+        except Exception as error:
+            self.error = str(error)
+            self._tell(self.started, error)
+            return
+        self._tell(self.started, None)
+        while not self._stopping or self._waiting:
+            self._wake.wait(self._patience())
+            self._wake.clear()
+            if self.engine is None:
+                self._recover()
+            else:
+                self._turn(self.engine)
+        self._finish()
+
+    def _patience(self) -> float:
+        """How long to sleep if nothing comes in."""
+        if self.engine is None:
+            return 0.2
+        due = self.engine.next_due()
+        return min(_HOUSEKEEPING_S, max(0.0, due / 1000.0 - time.time())) if due < float("inf") else _HOUSEKEEPING_S
+
+    def _turn(self, engine: Engine) -> None:
+        taken: list[Waiting] = []
+        waiting = self._waiting
+        while waiting and len(taken) < _GROUP:
+            taken.append(waiting.popleft())
+        if waiting:
+            self._wake.set()
+        futures = [future for _, _, future in taken]
+        results: list[Any] = []
+        try:
+            taken.reverse()
+            while taken:
+                self._carry_out(engine, taken, results)
+            engine.tick()
+            now = time.monotonic()
+            if now >= self._next_check:
+                self._next_check = now + _HOUSEKEEPING_S
+                engine.refresh()
+            started = time.perf_counter()
+            count = engine.commit()
+            if count:
+                self.commits += 1
+                self.events += count
+                self.commit_seconds += time.perf_counter() - started
+        except Exception as error:
+            if isinstance(error, StoreError):
+                logger.error("not durable: %s", error)
+            else:
+                logger.exception("the engine failed")
+            self._fail(error)
+            results = [Unavailable(str(error))] * len(futures)
+        if futures:
+            self._loop.call_soon_threadsafe(_deliver, futures, results)
+
+    @staticmethod
+    def _carry_out(engine: Engine, taken: list[Waiting], results: list[Any]) -> None:
+        """Carry out the last few commands: not more than the processor's cache holds, and none of them is kept."""
+        named: dict[str, list[str]] = {}
+        calls: list[Call] = []
+        count = 0
+        while taken and count < _TOGETHER:
+            call, ids, _ = taken.pop()
+            calls.append(call)
+            if ids is not None:
+                named.setdefault(ids[0], []).extend(ids[1])
+                count += len(ids[1])
+        for name, ids_of in named.items():
+            engine.look_up(name, ids_of)
+        for call in calls:
+            try:
+                results.append(call(engine))
+            except Refused as refusal:
+                results.append(refusal)
+
+    def _fail(self, error: Exception) -> None:
+        """Memory may be ahead of the store: nothing more is answered before a recovery."""
+        self.failures += 1
+        self.error = str(error)
+        self.ready = False
+        self._broken, self.engine = self.engine, None
+        self._wake.set()
+
+    def _recover(self) -> None:
+        assert self._broken is not None
+        while self._waiting:
+            _, _, future = self._waiting.popleft()
+            self._loop.call_soon_threadsafe(_deliver, [future], [Unavailable(self.error or "recovering")])
+        try:
+            self._broken.recover()
+            self._broken.commit()
+        except Exception as error:
+            self.error = str(error)
+            time.sleep(0.1)
+            return
+        self.engine, self.error, self.ready = self._broken, None, True
+
+    def _finish(self) -> None:
+        self.ready, self.error = False, "the service is stopping"
+        if self.engine is not None:
+            try:
+                self.engine.snapshot()
+                self.engine.store.close()
+            except StoreError as error:
+                logger.error("no snapshot at the end: %s", error)
+
+    def _tell(self, future: asyncio.Future[None], error: Exception | None) -> None:
+        def tell() -> None:
+            if not future.done():
+                if error is None:
+                    future.set_result(None)
+                else:
+                    future.set_exception(error)
+
+        self._loop.call_soon_threadsafe(tell)
+
+
+def _deliver(futures: list[asyncio.Future[Any]], results: list[Any]) -> None:
+    for future, result in zip(futures, results, strict=True):
+        if future.done():  # its client has gone
+            continue
+        if isinstance(result, Exception):
+            future.set_exception(result)
+        else:
+            future.set_result(result)

@@ -1,0 +1,98 @@
+"""Compiling a loop's policies before anybody waits for them.
+
+Policies are compiled when they are first used, which takes seconds where Numba has cached nothing yet. In the engine's
+thread every request would wait for that, so a throw-away copy of the loop makes a few decisions and learns their
+rewards beforehand, in another thread.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import msgspec
+import numpy as np
+
+from driftbandit.serving.loop.config import LoopConfig
+from driftbandit.serving.loop.events import Catalogued, Configured
+from driftbandit.serving.loop.loop import Loop
+from driftbandit.serving.loop.records import Refused
+
+_ROUNDS = 200  # with a change in the middle, so that what happens upon a change is compiled too
+_SMALL = 3  # features: compiled code depends on their type, not on how many there are
+
+
+def rehearse(config: LoopConfig) -> None:
+    """Use the policies of these settings once, on a loop that is thrown away.
+
+    Raises ValueError if the settings do not describe a loop.
+
+    >>> rehearse(LoopConfig(policy="ucb1"))
+    """
+    dims = [None] if config.dim is None else sorted({min(_SMALL, config.dim), config.dim})
+    for dim in dims:
+        try:
+            _rehearse(msgspec.structs.replace(config, dim=dim, scoped=False, window=0.0))
+        except Refused:  # the policy can use nothing of what it was offered, and will say so to whoever asks
+            return
+        except ValueError:  # some settings need all the features
+            if dim == dims[-1]:
+                raise
+        else:
+            return
+
+
+def _rehearse(config: LoopConfig) -> None:
+    loop = Loop("", 0, lambda role, epoch, scope: None, 1)
+    loop.apply(Configured(0, 1, msgspec.json.encode(config)))
+    arms = ["a", "b"]
+    features = None if config.dim is None else np.eye(2, config.dim)
+    loop.apply(Catalogued(0, 1, arms, None if features is None else features.tobytes()))
+    low, high = loop.bounds
+    for number in range(_ROUNDS):
+        own = features if number % 2 else None  # arms by id in one round, with features in the next
+        event = loop.decide(number, str(number), None, loop.pool(arms, own))
+        value = 0.75 if (event.index == 0) == (number < _ROUNDS // 2) else 0.25  # no clicks: nobody is to be warned
+        loop.reward(number, event.id, min(max(value, low), high), None)
+        loop.tick(number)
+
+
+class Rehearsals:
+    """Rehearses settings, each once, whoever asks for it."""
+
+    def __init__(self) -> None:
+        self._done: set[bytes] = set()
+        self._running: set[bytes] = set()
+        self._lock = threading.Lock()
+
+    def run(self, config: LoopConfig) -> None:
+        """Rehearse now, unless that was done before."""
+        key = _key(config)
+        if key not in self._done:
+            rehearse(config)
+            self._done.add(key)
+
+    def ready(self, config: LoopConfig) -> bool:
+        """Whether it was rehearsed; if not, that begins in the background."""
+        key = _key(config)
+        if key in self._done:
+            return True
+        with self._lock:
+            if key not in self._running:
+                self._running.add(key)
+                threading.Thread(target=self._try, args=(config, key), name="rehearsal", daemon=True).start()
+        return False
+
+    def _try(self, config: LoopConfig, key: bytes) -> None:
+        try:
+            rehearse(config)
+        except ValueError:
+            pass  # of no use to anybody, which the engine says when it meets these settings
+        finally:
+            self._done.add(key)
+            with self._lock:
+                self._running.discard(key)
+
+
+def _key(config: LoopConfig) -> bytes:
+    """What compiled code may depend on."""
+    return msgspec.msgpack.encode((config.policy, config.settings, config.shadow, config.dim is None, config.draws > 1))

@@ -1,0 +1,1 @@
+"""The log for others: export and replay."""

@@ -1,0 +1,280 @@
+"""The log for others: as lines of JSON, as Parquet, and as VW's decision-service JSON."""
+
+from __future__ import annotations
+
+import heapq
+import io
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from driftbandit.serving.engine.messages import iso
+from driftbandit.serving.loop import events as log
+from driftbandit.serving.loop.config import LoopConfig
+from driftbandit.serving.loop.events import AnyEvent, Catalogued, Configured, Decided, Late, Rewarded, Ticked
+from driftbandit.serving.loop.randomness import chance
+from driftbandit.serving.stores.base import Store
+
+_READ = 2_000
+_ROW_GROUP = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which events to export: those after a number, of one shard of a loop or of all."""
+
+    loop: str
+    number: int
+    shard: int | None = None
+    after: int = 0
+
+
+def read_log(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[tuple[int, int, AnyEvent]]:
+    """(shard, seq, event) of what is wanted, shard after shard."""
+    store = open_reader()
+    try:
+        for shard in range(store.shards) if wanted.shard is None else [wanted.shard]:
+            after = wanted.after
+            while True:
+                rows = store.events(wanted.number, shard, after, _READ)
+                for seq, body in rows:
+                    yield shard, seq, log.decode(body)
+                if len(rows) < _READ:
+                    break
+                after = rows[-1][0]
+    finally:
+        store.close()
+
+
+def as_row(seq: int, name: str, shard: int, event: AnyEvent) -> dict[str, Any]:
+    """An event with names, features as rows of numbers."""
+    row: dict[str, Any] = {"seq": seq, "loop": name, "shard": shard, "kind": log.KINDS[type(event)]}
+    for field in event.__struct_fields__:
+        row[field] = getattr(event, field)
+    if isinstance(event, Configured):
+        row["config"] = msgspec.json.decode(event.config)
+    elif isinstance(event, Catalogued | Decided) and event.features is not None:
+        count = len(event.ids if isinstance(event, Catalogued) else event.arms or [])
+        row["features"] = np.frombuffer(event.features).reshape(count, -1).tolist()
+    return row
+
+
+def from_row(row: dict[str, Any]) -> AnyEvent:
+    """The event of an exported row; raises ValueError, TypeError or KeyError if it is none."""
+    kinds: dict[str, type] = {name: kind for kind, name in log.KINDS.items()}
+    kind = kinds.get(row["kind"])
+    if kind is None:
+        raise ValueError(f"kind: expected one of {', '.join(kinds)}, got {row['kind']!r}")
+    values = {field: row[field] for field in kind.__struct_fields__}  # type: ignore[attr-defined]
+    if kind is Configured:
+        config = msgspec.convert(row["config"], LoopConfig)
+        values["config"] = msgspec.json.encode(config)
+    elif kind in (Catalogued, Decided) and row["features"] is not None:
+        values["features"] = np.array(row["features"], dtype=np.float64).tobytes()
+    event: AnyEvent = msgspec.convert([row["kind"], *values.values()], kind)  # which, unlike kind(), checks types
+    if isinstance(event, Rewarded | Late) and not math.isfinite(event.value):
+        raise ValueError(f"value: expected a finite number, got {event.value}")
+    return event
+
+
+def ndjson(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]:
+    """One event a line."""
+    encode = msgspec.json.Encoder().encode
+    lines: list[bytes] = []
+    for shard, seq, event in read_log(open_reader, wanted):
+        lines.append(encode(as_row(seq, wanted.loop, shard, event)))
+        if len(lines) == 500:
+            yield b"\n".join(lines) + b"\n"
+            lines = []
+    if lines:
+        yield b"\n".join(lines) + b"\n"
+
+
+def parquet(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]:
+    """One event a row; the columns that an event does not have are null."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to import
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    text, whole, real = pa.string(), pa.int64(), pa.float64()
+    schema = pa.schema(
+        {
+            **{"seq": whole, "loop": text, "shard": whole, "kind": text, "time": whole, "version": whole},
+            **{"config": text, "ids": pa.list_(text), "features": pa.list_(pa.list_(real)), "id": text},
+            **{"scope": text, "arms": pa.list_(text), "index": whole, "arm": text, "propensity": real},
+            **{"votes": pa.list_(whole), "shadow": whole, "learned": whole, "expires": whole},
+            **{"value": real, "reward_id": text},
+        }
+    )
+    sink = _Sink()
+    with pq.ParquetWriter(sink, schema) as writer:
+        rows: list[dict[str, Any]] = []
+
+        def flush() -> bytes:
+            writer.write_table(pa.Table.from_pylist(rows, schema))
+            rows.clear()
+            return sink.drain()
+
+        for shard, seq, event in read_log(open_reader, wanted):
+            row = as_row(seq, wanted.loop, shard, event)
+            if "config" in row:
+                row["config"] = msgspec.json.encode(row["config"]).decode()
+            rows.append(row)
+            if len(rows) == _ROW_GROUP:
+                yield flush()
+        yield flush()
+    yield sink.drain()
+
+
+class _Sink(io.RawIOBase):
+    """A file that is only ever appended to, and emptied as it goes."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._length = 0
+
+    def writable(self) -> bool:
+        """Yes."""
+        return True
+
+    def tell(self) -> int:
+        """How much was written in all."""
+        return self._length
+
+    def write(self, data: Any) -> int:
+        """Append."""
+        piece = bytes(data)
+        self._pieces.append(piece)
+        self._length += len(piece)
+        return len(piece)
+
+    def drain(self) -> bytes:
+        """What was written since the last time."""
+        pieces, self._pieces = self._pieces, []
+        return b"".join(pieces)
+
+
+def dsjson(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]:
+    """One decision a line, with its reward once that is final; still open ones have no label."""
+    encode = msgspec.json.Encoder().encode
+    whole = replace(wanted, after=0)  # rewards and catalogues may have come before
+    lines: list[bytes] = []
+    for _, events in groupby(read_log(open_reader, whole), itemgetter(0)):
+        join = Join()
+        for _, seq, event in events:
+            closed = join.add(seq, event)
+            lines += [encode(_dsjson(join, decision, reward)) for at, decision, reward in closed if at > wanted.after]
+            if len(lines) >= 500:
+                yield b"\n".join(lines) + b"\n"
+                lines = []
+        lines += [encode(_dsjson(join, decision, reward)) for at, decision, reward in join.rest() if at > wanted.after]
+    if lines:
+        yield b"\n".join(lines) + b"\n"
+
+
+class Join:
+    """Puts decisions and rewards together, reading a log from its start."""
+
+    def __init__(self) -> None:
+        self.config = LoopConfig(policy="random")
+        self.configs: dict[int, LoopConfig] = {}
+        self.catalogue: dict[str, list[float]] = {}
+        self.ids: list[str] = []
+        self._open: dict[str, tuple[int, Decided, dict[str, list[float]], list[str]]] = {}
+        self._due: list[tuple[int, int, str]] = []
+        self._rewards: dict[str, float] = {}
+
+    def add(self, seq: int, event: AnyEvent) -> Iterable[tuple[int, Pooled, float | None]]:
+        """Take an event; returns the decisions that it closes, with their rewards."""
+        if isinstance(event, Configured):
+            self.config = msgspec.json.decode(event.config, type=LoopConfig)
+            self.configs[event.version] = self.config
+        elif isinstance(event, Catalogued):
+            self.ids = event.ids
+            self.catalogue = {}
+            if event.features is not None:
+                rows = np.frombuffer(event.features).reshape(len(event.ids), -1).tolist()
+                self.catalogue = dict(zip(event.ids, rows, strict=True))
+        elif isinstance(event, Decided):
+            self._open[event.id] = seq, event, self.catalogue, self.ids
+            heapq.heappush(self._due, (event.expires, seq, event.id))
+        elif isinstance(event, Rewarded):
+            self._rewards[event.id] = event.value
+        elif isinstance(event, Ticked):
+            due = []
+            while self._due and self._due[0][0] <= event.time:
+                due.append(heapq.heappop(self._due)[2])
+            return [self._close(key, self.config.default_reward) for key in due]
+        elif isinstance(event, Late):
+            pass
+        return ()
+
+    def rest(self) -> Iterable[tuple[int, Pooled, float | None]]:
+        """What is still open at the end."""
+        return [self._close(key, None) for key in list(self._open)]
+
+    def _close(self, key: str, default: float | None) -> tuple[int, Pooled, float | None]:
+        seq, event, catalogue, ids = self._open.pop(key)
+        arms = ids if event.arms is None else event.arms
+        features: list[list[float]] | None = None
+        if event.features is not None:
+            features = np.frombuffer(event.features).reshape(len(arms), -1).tolist()
+        elif self.configs[event.version].dim is not None:
+            features = [catalogue[arm] for arm in arms]
+        return seq, Pooled(event, arms, features), self._rewards.pop(key, default)
+
+
+class Pooled(msgspec.Struct, frozen=True):
+    """A decision with its pool spelt out."""
+
+    event: Decided
+    arms: Sequence[str]
+    features: list[list[float]] | None
+
+
+def probabilities(event: Decided, config: LoopConfig, size: int) -> list[float]:
+    """With which probability each arm of the pool was drawn."""
+    return [chance(event.votes, config.floor, size, arm) for arm in range(size)]
+
+
+def _dsjson(join: Join, decision: Pooled, reward: float | None) -> dict[str, Any]:
+    event, size = decision.event, len(decision.arms)
+    chances = probabilities(event, join.configs[event.version], size)
+    order = [event.index, *(arm for arm in range(size) if arm != event.index)]
+    pool = [
+        {"id": arm} | ({} if decision.features is None else {"x": decision.features[at]})
+        for at, arm in enumerate(decision.arms)
+    ]
+    line: dict[str, Any] = {}
+    if reward is not None:
+        line["_label_cost"] = 0.0 - reward  # 0 and not -0
+    line |= {
+        "_label_probability": event.propensity,
+        "_label_Action": event.index + 1,
+        "_labelIndex": event.index,
+        "Timestamp": iso(event.time).replace("Z", "0000Z"),
+        "Version": "1",
+        "EventId": event.id,
+        "a": [arm + 1 for arm in order],
+        "p": [chances[arm] for arm in order],
+        "c": ({} if event.scope is None else {"scope": event.scope}) | {"_multi": pool},
+        "VWState": {"m": f"{event.version}.{event.learned}"},
+    }
+    return line
+
+
+FORMATS: dict[str, Callable[[Callable[[], Store], Wanted], Iterator[bytes]]] = {
+    "ndjson": ndjson,
+    "parquet": parquet,
+    "dsjson": dsjson,
+}
+MEDIA_TYPES = {
+    "ndjson": b"application/x-ndjson",
+    "parquet": b"application/vnd.apache.parquet",
+    "dsjson": b"application/x-ndjson",
+}

@@ -1,0 +1,1 @@
+"""What a loop is and does: commands in, events out. No input or output."""

@@ -1,0 +1,193 @@
+"""A loop's settings, checked, and the policies they describe."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, cast
+
+import msgspec
+from msgspec import Meta
+
+from driftbandit.core import LARGEST
+from driftbandit.models.ridge import RidgeModel
+from driftbandit.models.thompson import ThompsonModel
+from driftbandit.policies.base import MemberPolicy
+from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
+from driftbandit.policies.choosing_memory.driftucb import DriftUCB
+from driftbandit.policies.context_free.random_choice import RandomChoice
+from driftbandit.policies.registry import REGISTRY, Brief
+from driftbandit.policies.scoped.per_scope import SavedPolicy
+
+Setting = bool | int | float | str | None
+Name = Annotated[str, Meta(min_length=1, max_length=200)]
+
+_LARGEST_SETTING = 10_000_000
+_LARGEST_DIM = 2_000
+# Standard deviation of the noisiest reward between 0 and 1, for policies that must be told one and were not.
+_WIDEST_NOISE = 0.5
+_PRESETS = {"dlinucb": "table1", "dlinucb-paper": "paper", "dlinucb-released": "released"}
+_NOT_SERVED = frozenset({"oracle", "oracle-paper"})  # nobody can tell a service the true shifts
+
+SERVED = tuple(name for name in REGISTRY if name not in _NOT_SERVED)
+
+
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A policy by name, with its settings as keywords."""
+
+    policy: str = "driftucb"
+    settings: dict[str, Setting] = {}
+
+
+class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=False):
+    """Settings of a loop.
+
+    Attributes
+    ----------
+    policy, settings :
+        Name in the registry, and keywords for its constructor.
+    dim : int, optional
+        Number of features an arm has; None for context-free policies.
+    feature_names : list of str, optional
+        What the page calls them.
+    scoped : bool
+        One model a scope instead of one for everyone.
+    window : float
+        Seconds after a decision in which its reward is awaited.
+    default_reward : float or None
+        What a missing reward counts as when the window closes; None learns nothing then.
+    learn : {'window_close', 'arrival'}
+        When a reward is learned.
+    floor : float
+        Probability of playing a uniformly random arm.
+    draws : int
+        How often a policy with random choices is asked; the arm is drawn from its answers.
+    reward_range : pair of floats, optional
+        Rewards outside are refused; also the range that context-free policies are told.
+    seed : int
+        Seed of the policy and of the exploration.
+    shadow : Plan, optional
+        A policy that sees all decisions and rewards and decides nothing.
+    """
+
+    policy: str = "driftucb"
+    settings: dict[str, Setting] = {}
+    dim: Annotated[int, Meta(ge=1, le=_LARGEST_DIM)] | None = None
+    scoped: bool = False
+    window: Annotated[float, Meta(ge=0.0, le=2_592_000.0)] = 600.0
+    default_reward: Annotated[float, Meta(ge=-LARGEST, le=LARGEST)] | None = 0.0
+    learn: Literal["window_close", "arrival"] = "window_close"
+    floor: Annotated[float, Meta(ge=0.0, le=1.0)] = 0.05
+    draws: Annotated[int, Meta(ge=1, le=1000)] = 20
+    reward_range: (
+        tuple[Annotated[float, Meta(ge=-LARGEST, le=LARGEST)], Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]] | None
+    ) = None
+    seed: Annotated[int, Meta(ge=0, lt=1 << 62)] = 0
+    shadow: Plan | None = None
+    feature_names: list[Name] | None = None
+
+    @property
+    def model_key(self) -> tuple[Any, ...]:
+        """Settings that models depend on: where they change, models start afresh."""
+        return (self.policy, self.settings, self.dim, self.scoped, self.seed, self.reward_range)
+
+    @property
+    def shadow_key(self) -> tuple[Any, ...]:
+        """The same for the shadow's models."""
+        return (self.shadow, self.dim, self.scoped, self.seed, self.reward_range)
+
+
+def check(config: LoopConfig) -> None:
+    """Raise ValueError if these settings do not describe a loop.
+
+    >>> check(LoopConfig(policy="linucb"))
+    Traceback (most recent call last):
+    ...
+    ValueError: dim: policy 'linucb' needs the number of features
+    """
+    if config.reward_range is not None and not config.reward_range[0] < config.reward_range[1]:
+        raise ValueError("reward_range: expected the lower end first")
+    if config.feature_names is not None and len(config.feature_names) != (config.dim or 0):
+        raise ValueError(f"feature_names: expected {config.dim or 0} names, got {len(config.feature_names)}")
+    policy = builder(config, Plan(config.policy, config.settings))()
+    low, high = bounds(config, policy)
+    if config.default_reward is not None and not low <= config.default_reward <= high:
+        raise ValueError(f"default_reward: expected a number in [{low:g}, {high:g}], got {config.default_reward:g}")
+    if config.shadow is not None:
+        try:
+            builder(config, config.shadow)()
+        except ValueError as error:
+            raise ValueError(f"shadow: {error}") from error
+
+
+def builder(config: LoopConfig, plan: Plan) -> Callable[[], SavedPolicy]:
+    """Return a function that makes a fresh policy, or raise ValueError saying what is wrong with the plan."""
+    if plan.policy not in SERVED:
+        raise ValueError(f"policy: expected one of {', '.join(SERVED)}, got {plan.policy[:100]!r}")
+    for key, value in plan.settings.items():
+        if isinstance(value, int) and abs(value) > _LARGEST_SETTING:
+            raise ValueError(f"settings: {key[:100]}: expected at most {_LARGEST_SETTING:,}, got {value}")
+    settings = dict(plan.settings)
+    noise = settings.pop("noise", "auto") if plan.policy in _PRESETS else _WIDEST_NOISE
+    brief = Brief(
+        dim=config.dim or 1,
+        noise=noise,  # type: ignore[arg-type]
+        reward_range=config.reward_range or (0.0, 1.0),
+        seed=config.seed % (1 << 31),
+    )
+
+    def build() -> SavedPolicy:
+        try:
+            if plan.policy in _PRESETS:
+                preset: Any = DLinUCB.preset(
+                    _PRESETS[plan.policy], brief.dim, brief.noise, **{"seed": brief.seed, **settings}
+                )
+                return cast(SavedPolicy, preset)
+            policy: Any = REGISTRY[plan.policy].build(brief)
+            if settings:
+                told = {"dim": brief.dim, "seed": brief.seed, "reward_range": brief.reward_range}
+                takes = inspect.signature(type(policy)).parameters
+                policy = type(policy)(**{name: value for name, value in told.items() if name in takes} | settings)
+        except (TypeError, MemoryError, OverflowError) as error:
+            raise ValueError(f"settings: {error}") from error
+        return cast(SavedPolicy, policy)
+
+    policy = build()
+    if getattr(policy, "dim", None) is not None and config.dim is None:
+        raise ValueError(f"dim: policy {plan.policy!r} needs the number of features")
+    return build
+
+
+def bounds(config: LoopConfig, policy: SavedPolicy) -> tuple[float, float]:
+    """Lowest and highest reward that is taken."""
+    low, high = config.reward_range or (-LARGEST, LARGEST)
+    if isinstance(policy, MemberPolicy):
+        least, most = policy.model.reward_range
+        low, high = max(low, least), min(high, most)
+    return low, high
+
+
+def is_random(policy: SavedPolicy) -> bool:
+    """Whether the same state and pool may give different choices."""
+    if isinstance(policy, MemberPolicy):
+        return isinstance(policy.model, ThompsonModel)
+    return not isinstance(policy, DriftUCB)
+
+
+def is_moved(policy: SavedPolicy) -> bool:
+    """Whether being asked changes a policy's state: its generator, or what it remembers of pools."""
+    return is_random(policy) or isinstance(policy, DriftUCB)
+
+
+def is_uniform(policy: SavedPolicy) -> bool:
+    """Whether every arm is equally likely, so that the propensity is known without asking."""
+    return isinstance(policy, RandomChoice)
+
+
+def weights_of(policy: SavedPolicy) -> bytes | None:
+    """Weights of the model in charge as float64, where a policy has them: one for each feature."""
+    if isinstance(policy, DriftUCB):
+        return policy.theta.tobytes()
+    if not isinstance(policy, MemberPolicy) or not isinstance(policy.model, RidgeModel):
+        return None
+    return policy.leading_row[1 : 1 + policy.dim].tobytes()  # a ridge row is [n, theta, A^-1]

@@ -1,0 +1,40 @@
+"""What a scope costs: the numbers of the table are those of real states, kept as the service keeps them."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from driftbandit import DLinUCB, DriftUCB, LinUCB
+from driftbandit.benchmarks import sizes
+
+FRESH = {"linucb": LinUCB, "dlinucb": lambda dim: DLinUCB(dim, noise="auto"), "driftucb": DriftUCB}
+
+
+def state_of(policy: str, dim: int) -> int:
+    return sum(array.nbytes for array in FRESH[policy](dim).state().values())
+
+
+@pytest.mark.parametrize("policy", sizes.POLICIES)
+@pytest.mark.parametrize("dim", [2, 6])
+def test_costs_are_the_state_and_little_more(policy: str, dim: int) -> None:
+    cost = sizes.measure(policy, dim, total=1 << 20)
+    assert cost.state == state_of(policy, dim)  # no change yet
+    # A name, an entry of a dictionary and a page that is not full come on top: less than a page of 4 KiB each.
+    assert cost.state < cost.memory < cost.state + 4096
+    assert cost.state < cost.store < cost.state + 4096
+
+
+def test_the_documentation_has_these_numbers() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "service.md").read_text(encoding="utf-8")
+    found = re.findall(r"^\| `(\w+)` \| (\d+) \| ([\d,]+) \|", text.split("begin scopes")[1], re.MULTILINE)
+    states = {(policy, int(dim)): int(size.replace(",", "")) for policy, dim, size in found}
+    expected = {(policy, dim): state_of(policy, dim) for policy in sizes.POLICIES for dim in sizes.DIMS}
+    assert states == expected, "put what `python -m driftbandit.benchmarks.sizes` prints into docs/service.md"
+
+
+def test_the_table_has_a_row_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sizes, "measure", lambda policy, dim: sizes.Cost(dim, 1000.0 * dim, 2.0))
+    rows = sizes.table().splitlines()
+    assert len(rows) == 2 + len(sizes.POLICIES) * len(sizes.DIMS)
+    assert rows[2] == "| `linucb` | 6 | 6 | 6,000 | 2 | 6.0 GB |"
