@@ -92,6 +92,10 @@ class RewardModel:
         """Predicted reward, and its variance in units of the noise's (0 where a model does not know it)."""
         return self.predict(row, x)[0], 0.0
 
+    def weights(self, row: Floats) -> Floats | None:
+        """One weight per feature, a view into the row; None where a model has no such weights."""
+        return None
+
     def tune(self, rows: Floats, noise: float, reach: float) -> None:
         """Take note, in place, of new estimates of the noise (0 if not known yet) and of what |theta| may be."""
 

@@ -129,6 +129,9 @@ class RidgeModel(RewardModel):
     def update(self, row: Floats, x: Floats, reward: float) -> bool:
         return kernel.update(self._test, row, x, reward)
 
+    def weights(self, row: Floats) -> Floats | None:
+        return row[1 : 1 + self.dim]  # a row is [n, theta, A^-1]
+
     def score(self, row: Floats, x: Floats) -> float:
         return sum(kernel.predict(self._act, row, x))
 

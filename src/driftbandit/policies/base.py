@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from driftbandit.core import Change, Floats, as_dim, as_example, as_pool, as_reward, not_finite
+from driftbandit.core import LARGEST, Change, Floats, as_dim, as_example, as_pool, as_reward, not_finite
 from driftbandit.models.base import RewardModel
 from driftbandit.state import ChangeLog, Stateful, new_generator
 
 
 class PolicyBase(Stateful):
-    """Counts rounds and remembers the latest changes; subclasses add `choose` and `learn`."""
+    """Counts rounds, remembers the latest changes and says what kind of policy this is.
+
+    Subclasses add `choose` and `learn`, and override what the traits below say where it does not fit them: the
+    evaluation, the service and `check_policy` ask the policy and never look at its class.
+    """
 
     dim: int | None = None
     """Number of features, None for a context-free policy, which takes arm ids instead."""
@@ -30,6 +35,47 @@ class PolicyBase(Stateful):
     def __repr__(self) -> str:
         width = "" if self.dim is None else f"dim={self.dim}, "
         return f"<{type(self).__name__} {width}rounds={self.rounds}, changes={self._log.total}>"
+
+    # Traits --------------------------------------------------------------------------------------------------------
+
+    is_uniform: ClassVar[bool] = False
+    """Whether `choose` plays every arm with the same probability."""
+
+    @property
+    def is_random(self) -> bool:
+        """Whether `choose` may answer the same pool differently without having learned in between.
+
+        Here: whether the policy keeps a random generator.
+        """
+        return any(isinstance(getattr(self, name), Generator) for name in self._parts)
+
+    @property
+    def reward_bounds(self) -> tuple[float, float]:
+        """Lowest and highest reward that `learn` takes."""
+        return -LARGEST, LARGEST
+
+    @property
+    def weights(self) -> Floats | None:
+        """Weights of the model that chooses next, one per feature; None for a policy without such weights."""
+        return None
+
+    @property
+    def miss_test(self) -> tuple[float, float, float] | None:
+        """Miss rate of the leading member, and the rates above which members are spawned and retired; None without."""
+        return None
+
+    @property
+    def learns_many(self) -> bool:
+        """Whether `learn_many` may be called instead of `learn`."""
+        return False
+
+    def learn_many(self, features: Floats, rewards: Floats) -> tuple[int, tuple[Change, ...], Floats]:
+        """Learn rewards one after the other until one reveals a change; see `DLinUCB.learn_many`."""
+        raise NotImplementedError(f"{type(self).__name__} learns rewards one at a time; use learn")
+
+    def facts(self) -> dict[str, Any]:
+        """What the policy can say about itself now, as JSON: the estimated noise, say."""
+        return {}
 
     @property
     def changes(self) -> tuple[Change, ...]:
@@ -62,6 +108,21 @@ class MemberPolicy(PolicyBase):
     def model(self) -> RewardModel:
         """The reward model, which holds settings only."""
         return self._model
+
+    @property
+    def is_random(self) -> bool:
+        """Whether the model draws from its posterior to choose."""
+        return self._model.samples
+
+    @property
+    def reward_bounds(self) -> tuple[float, float]:
+        """Lowest and highest reward that the model takes."""
+        return self._low, self._high
+
+    @property
+    def weights(self) -> Floats | None:
+        """Weights of the model that chooses next, one per feature; None for a model without such weights."""
+        return self._model.weights(self.leading_row)
 
     @property
     def leading_row(self) -> Floats:

@@ -258,6 +258,16 @@ class DLinUCB(MemberPolicy):
         """Whether, so far, many rewards are judged at a time instead of by misses: ``noise='auto'`` on clicks."""
         return isinstance(self._unknown, UnknownNoise) and self.rounds > 0 and bool(self._unknown.lumpy)
 
+    @property
+    def miss_test(self) -> tuple[float, float, float]:
+        """Miss rate of the leading member, and the rates above which members are spawned and retired."""
+        leader = self._describe(self._ledger[self._leader])
+        return leader.miss_rate, leader.spawn_bound, leader.retire_bound
+
+    def facts(self) -> dict[str, Any]:
+        """The estimated noise (None where it was given), and whether clicks are judged many at a time."""
+        return {"noise": self.noise_estimate, "judges_clicks": self.judges_clicks}
+
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Show the reward of an arm with these features, shape (dim,), to every member; returns the changes."""
         x = as_example(features, self.dim)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -155,6 +155,17 @@ class DriftUCB(PolicyBase):
         """Weights of the incumbent."""
         theta: Floats = self._bank[drift.INCUMBENT, 1 : 1 + self.dim].copy()
         return theta
+
+    @property
+    def weights(self) -> Floats:
+        """Weights of the incumbent."""
+        return self.theta
+
+    def facts(self) -> dict[str, Any]:
+        """The estimated noise, the incumbent's age and the experts' weights."""
+        why = self.explain()
+        experts = [{"memory": None if math.isinf(e.memory) else e.memory, "weight": e.weight} for e in why.experts]
+        return {"noise": None if math.isnan(why.noise) else why.noise, "age": why.age, "experts": experts}
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play among this round's candidates, shape (K, dim); `arms` is ignored."""

@@ -28,6 +28,7 @@ class RandomChoice(PolicyBase):
     [2, 1, 1, 0, 0]
     """
 
+    is_uniform = True
     _parts = (*PolicyBase._parts, "_generator")
 
     def __init__(self, *, seed: int = 0) -> None:
