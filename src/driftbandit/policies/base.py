@@ -55,7 +55,7 @@ class PolicyBase(Stateful):
         return -LARGEST, LARGEST
 
     @property
-    def weights(self) -> Floats | None:
+    def feature_weights(self) -> Floats | None:
         """Weights of the model that chooses next, one per feature; None for a policy without such weights."""
         return None
 
@@ -120,7 +120,7 @@ class MemberPolicy(PolicyBase):
         return self._low, self._high
 
     @property
-    def weights(self) -> Floats | None:
+    def feature_weights(self) -> Floats | None:
         """Weights of the model that chooses next, one per feature; None for a model without such weights."""
         return self._model.weights(self.leading_row)
 

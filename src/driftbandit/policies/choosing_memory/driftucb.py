@@ -157,7 +157,7 @@ class DriftUCB(PolicyBase):
         return theta
 
     @property
-    def weights(self) -> Floats:
+    def feature_weights(self) -> Floats:
         """Weights of the incumbent."""
         return self.theta
 
