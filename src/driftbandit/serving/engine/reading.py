@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
-from driftbandit.policies.choosing_memory.driftucb import DriftUCB
 from driftbandit.serving.loop.config import weights_of
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.records import MAIN, SHADOW
@@ -71,17 +68,6 @@ def describe(loop: Loop, scope: str) -> dict[str, Any] | None:
         "leader": getattr(policy, "leader", None),
         "members": members,
         "weights": None if weights is None else np.frombuffer(weights).tolist(),
-        **_explanation(policy),
+        **policy.facts(),
         "bytes": len(models.packed(scope) or b"") if models is not None else 0,
     }
-
-
-def _explanation(policy: Any) -> dict[str, Any]:
-    """What a policy says of itself, where it does."""
-    if isinstance(policy, DLinUCB):
-        return {"noise": policy.noise_estimate, "judges_clicks": policy.judges_clicks}
-    if not isinstance(policy, DriftUCB):
-        return {}
-    why = policy.explain()
-    experts = [{"memory": None if math.isinf(e.memory) else e.memory, "weight": e.weight} for e in why.experts]
-    return {"noise": None if math.isnan(why.noise) else why.noise, "age": why.age, "experts": experts}

@@ -10,12 +10,8 @@ import msgspec
 from msgspec import Meta
 
 from driftbandit.core import LARGEST
-from driftbandit.models.ridge import RidgeModel
-from driftbandit.models.thompson import ThompsonModel
-from driftbandit.policies.base import MemberPolicy
 from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
 from driftbandit.policies.choosing_memory.driftucb import DriftUCB
-from driftbandit.policies.context_free.random_choice import RandomChoice
 from driftbandit.policies.registry import REGISTRY, Brief
 from driftbandit.policies.scoped.per_scope import SavedPolicy
 
@@ -158,36 +154,19 @@ def builder(config: LoopConfig, plan: Plan) -> Callable[[], SavedPolicy]:
     return build
 
 
-def bounds(config: LoopConfig, policy: SavedPolicy) -> tuple[float, float]:
+def bounds(config: LoopConfig, policy: Any) -> tuple[float, float]:
     """Lowest and highest reward that is taken."""
     low, high = config.reward_range or (-LARGEST, LARGEST)
-    if isinstance(policy, MemberPolicy):
-        least, most = policy.model.reward_range
-        low, high = max(low, least), min(high, most)
-    return low, high
+    least, most = policy.reward_bounds
+    return max(low, least), min(high, most)
 
 
-def is_random(policy: SavedPolicy) -> bool:
-    """Whether the same state and pool may give different choices."""
-    if isinstance(policy, MemberPolicy):
-        return isinstance(policy.model, ThompsonModel)
-    return not isinstance(policy, DriftUCB)
-
-
-def is_moved(policy: SavedPolicy) -> bool:
+def is_moved(policy: Any) -> bool:
     """Whether being asked changes a policy's state: its generator, or what it remembers of pools."""
-    return is_random(policy) or isinstance(policy, DriftUCB)
+    return policy.is_random or isinstance(policy, DriftUCB)
 
 
-def is_uniform(policy: SavedPolicy) -> bool:
-    """Whether every arm is equally likely, so that the propensity is known without asking."""
-    return isinstance(policy, RandomChoice)
-
-
-def weights_of(policy: SavedPolicy) -> bytes | None:
-    """Weights of the model in charge as float64, where a policy has them: one for each feature."""
-    if isinstance(policy, DriftUCB):
-        return policy.theta.tobytes()
-    if not isinstance(policy, MemberPolicy) or not isinstance(policy.model, RidgeModel):
-        return None
-    return policy.leading_row[1 : 1 + policy.dim].tobytes()  # a ridge row is [n, theta, A^-1]
+def weights_of(policy: Any) -> bytes | None:
+    """Weights of the model in charge as float64, where a policy has them: one per feature."""
+    weights = policy.feature_weights
+    return None if weights is None else weights.tobytes()

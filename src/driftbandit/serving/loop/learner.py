@@ -134,8 +134,7 @@ class Learner(State):
             self._turn_over(time)
         bucket = self._bucket
         if self._judged and bucket.misses is None:
-            leader = next(member for member in policy.members if member.id == policy.leader)  # type: ignore[attr-defined]
-            bucket.misses = leader.miss_rate, leader.spawn_bound, leader.retire_bound
+            bucket.misses = policy.miss_test  # type: ignore[attr-defined]
         for change in changes:
             counts.changes += 1
             bucket.changes += 1

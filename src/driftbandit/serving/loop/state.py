@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 from driftbandit.core import Floats
-from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
 from driftbandit.serving.loop.arms import make_pool
 from driftbandit.serving.loop.config import (
     LoopConfig,
@@ -18,9 +17,6 @@ from driftbandit.serving.loop.config import (
     bounds,
     builder,
     is_moved,
-    is_random,
-    is_uniform,
-    weights_of,
 )
 from driftbandit.serving.loop.events import (
     AnyEvent,
@@ -185,20 +181,20 @@ class State:
         """Make what follows from the settings."""
         config = self.config
         plan = Plan(config.policy, config.settings)
-        policy = builder(config, plan)()
+        policy: Any = builder(config, plan)()
         self.bounds = bounds(config, policy)
-        self._asked = config.draws if is_random(policy) else 1
-        self._moved = is_moved(policy) and not is_uniform(policy)
-        self._uniform = is_uniform(policy)
+        self._asked = config.draws if policy.is_random else 1
+        self._moved = is_moved(policy) and not policy.is_uniform
+        self._uniform = policy.is_uniform
         self._steady = not is_moved(policy) and not config.scoped
-        self._judged = isinstance(policy, DLinUCB) and not config.scoped
-        self._in_runs = isinstance(policy, DLinUCB) and policy.learns_many and not config.scoped
+        self._judged = policy.miss_test is not None and not config.scoped
+        self._in_runs = policy.learns_many and not config.scoped
         self._contextual = getattr(policy, "dim", None) is not None
         key = blake2b(f"{self.name}/{self.shard}/{config.seed}".encode(), digest_size=16).digest()
         self._key = int.from_bytes(key, "little")
         self._block = -1
         self._window = round(config.window * 1000.0)
-        self._weighs = weights_of(policy) is not None
+        self._weighs = policy.feature_weights is not None
         self._on_arrival = config.learn == "arrival"
         self.pools.clear()
         main, shadow = self.epochs
