@@ -1,15 +1,18 @@
 """Replay on logs whose truth is known."""
 
 import copy
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 
 from driftbandit import CLUB, AdTS, DLinUCB, LinTS, LinUCB, PerArm, PerScope, RandomChoice
 from driftbandit.environments.log import Log
 from driftbandit.environments.yahoo import read_yahoo
 from driftbandit.environments.yahoo_synthetic import write_synthetic
 from driftbandit.evaluation import agreement
+from driftbandit.evaluation.intervals import ratio_interval
 from driftbandit.evaluation.replay import Replay, rate_ratio, replay
 from driftbandit.evaluation.replays import Entrant, Stream, replay_all
 
@@ -299,3 +302,119 @@ def test_many_replays_name_a_builder_that_cannot_travel(tmp_path):
     with pytest.raises(ValueError, match=r"^streams: the builder of 'mine' cannot be sent"):
         replay_all(field, processes=2)
     assert len(replay_all(field, processes=1)["one", "mine"].matched) > 0
+
+
+def by_hand(**changed):
+    """Eight events, of which the logger won four; three count, and two of them won."""
+    facts = {
+        "matched": np.array([1, 3, 4]),
+        "rewards": np.array([1.0, 0.0, 1.0]),
+        "logged": np.array([0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0]),
+        "changes": (),
+        "seconds": 2.5,
+    }
+    return Replay(**(facts | changed))
+
+
+def test_rates_by_hand():
+    run = by_hand()
+    assert run.rate == pytest.approx(2 / 3)
+    assert run.normalised == pytest.approx(4 / 3)
+    assert run.interval() == ratio_interval(run.rewards, np.ones(3), level=0.95, seed=0)
+    assert run.interval(level=0.5, seed=3) == ratio_interval(run.rewards, np.ones(3), level=0.5, seed=3)
+    assert run.interval(level=1.0).estimate == pytest.approx(2 / 3)
+
+
+def test_the_curve_by_hand():
+    ends, rates = by_hand().curve(4)
+    assert ends.tolist() == [2, 4, 6, 8]
+    np.testing.assert_allclose(rates, [2.0, 1.0, 4 / 3, 4 / 3])  # 1, 1/2, 2/3, 2/3 beside 1/2
+    every, rates = by_hand().curve(8)
+    assert every.tolist() == list(range(1, 9))
+    np.testing.assert_allclose(rates[:4], [np.nan, 2.0, 1.5, 1.0])  # nothing counts yet; 1 / (1/2), 1 / (2/3), ...
+    late = by_hand(matched=np.array([6]), rewards=np.array([0.0])).curve(8)[1]
+    np.testing.assert_array_equal(late, [np.nan] * 6 + [0.0, 0.0])  # beside a logger that has won: nothing, then 0
+    losses = by_hand(logged=np.full(8, -1.0)).curve(2)[1]
+    assert np.isnan(losses).all()  # a rate over a negative one means nothing
+    many = by_hand(logged=np.ones(1000)).curve()[0]
+    assert (len(many), many[0], many[-1]) == (100, 10, 1000)
+
+
+def test_trailing_rates_by_hand():
+    ends, rates = by_hand().trailing(share=0.5, points=3)
+    assert ends.tolist() == [4, 6, 8]
+    np.testing.assert_allclose(rates, [1.0, 1.0, 2.0])  # of 1, 3; of 3, 4; of 4: 1/2, 1/2, 1 beside 1/2
+    ends, rates = by_hand().trailing(share=0.0, points=8)  # a window is one event at least
+    assert ends.tolist() == list(range(1, 9))
+    np.testing.assert_array_equal(rates, [np.nan, 1.0, np.nan, np.nan, 1.0, np.nan, np.nan, np.nan])
+    ends, rates = by_hand().trailing(share=2.0, points=5)  # and all of them at most
+    assert ends.tolist() == [8]
+    np.testing.assert_allclose(rates, [4 / 3])
+    many = by_hand(logged=np.ones(1000)).trailing()[0]
+    assert (len(many), many[0], many[-1]) == (200, 100, 1000)
+
+
+def test_block_sums_by_hand():
+    """401 events make 134 blocks of three, the last of them with two."""
+    run = by_hand(
+        matched=np.array([0, 2, 3, 400]),
+        rewards=np.array([1.0, 0.0, 2.0, 4.0]),
+        logged=np.arange(401) % 2 * 1.0,
+    )
+    sums = run.block_sums()
+    assert sums.shape == (4, 134)
+    assert sums[:, 0].tolist() == [1.0, 2.0, 1.0, 3.0]
+    assert sums[:, 1].tolist() == [2.0, 1.0, 2.0, 3.0]
+    assert sums[:, -1].tolist() == [4.0, 1.0, 1.0, 2.0]
+    assert sums.sum(axis=1).tolist() == [7.0, 4.0, 200.0, 401.0]
+    nothing = by_hand(matched=np.empty(0, dtype=int), rewards=np.empty(0), logged=np.empty(0))
+    assert nothing.block_sums().tolist() == [[0.0]] * 4
+
+
+def test_ratios_by_hand():
+    other = by_hand(matched=np.array([0, 2, 5, 6]), rewards=np.array([0.0, 1.0, 0.0, 0.0]))
+    assert rate_ratio([by_hand()]).estimate == pytest.approx(4 / 3)
+    assert rate_ratio([by_hand()], [other]).estimate == pytest.approx((2 / 3) / (1 / 4))
+    assert rate_ratio([by_hand(), other], [other, other]).estimate == pytest.approx((3 / 7) / (2 / 8))
+    runs, others = [by_hand()] * 9, [other] * 9
+    assert rate_ratio(runs, others) == rate_ratio(runs, others, level=0.95, seed=0)
+    assert rate_ratio(runs, others) != rate_ratio(runs, others, seed=1)
+    narrow, wide = (rate_ratio(runs, others, level=level) for level in (0.5, 0.99))
+    assert narrow.high - narrow.low < wide.high - wide.low
+
+
+def test_a_pool_of_one_always_counts_and_the_seed_decides_about_the_others():
+    alone, _ = made_log(count=50, sizes=(1, 1))
+    assert replay(Always(), alone).matched.tolist() == list(range(50))
+    log, _ = made_log(count=400)
+    first, again, other = (replay(Always(), log, **seed).matched.tolist() for seed in ({}, {"seed": 0}, {"seed": 1}))
+    assert first == again != other
+
+
+def test_a_replay_says_how_long_it_took(monkeypatch):
+    ticks = iter([10.0, 12.5])
+    monkeypatch.setattr("driftbandit.evaluation.replay.time.perf_counter", lambda: next(ticks))
+    assert replay(Always(), made_log(count=5)[0]).seconds == 2.5
+
+
+def test_a_file_that_lost_rows_or_a_bit_is_refused(tmp_path):
+    path = tmp_path / "replay.parquet"
+    events = np.arange(4000)
+    run = by_hand(matched=events, rewards=np.random.default_rng(0).random(4000), logged=np.zeros(4000))
+    run.save(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[:20_000] + bytes([whole[20_000] ^ 1]) + whole[20_001:])
+    with pytest.raises(ValueError, match="not a driftbandit replay"):
+        Replay.load(path, run.logged)
+    path.write_bytes(whole)
+    table = parquet.read_table(path)
+    parquet.write_table(table.slice(1), path)
+    with pytest.raises(ValueError, match="4000 matches in a log of 4000 events"):
+        Replay.load(path, run.logged)
+
+
+def test_a_replay_cannot_change():
+    with pytest.raises(FrozenInstanceError):
+        by_hand().seconds = 0.0
+    assert by_hand() != by_hand()  # by identity: arrays have no truth value
+    assert by_hand().key == ""
