@@ -1,0 +1,77 @@
+"""Keys: what is stored of them, which are let in, and which cannot be made."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from driftbandit.serving.api.keys import ROLES, Keyring, check_key, create_key, digest_of
+from driftbandit.serving.stores.base import StoreError
+from driftbandit.serving.stores.sqlite import SQLiteStore
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SQLiteStore:
+    return SQLiteStore(tmp_path / "a.db", writer=False)
+
+
+def test_a_store_knows_a_hash_alone(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("driftbandit.serving.api.keys.time.time", lambda: 1234.5678)
+    row, secret = create_key(store, "site", "decide")
+    assert re.fullmatch(r"dbk_[\w-]{43}", secret)  # 32 random bytes
+    assert re.fullmatch(r"[0-9a-f]{8}", row.id)
+    assert (row.name, row.role, row.created, row.revoked) == ("site", "decide", 1_234_567, None)
+    assert row.digest == digest_of(secret) == hashlib.sha256(secret.encode()).digest()
+    assert store.access_keys() == [row]
+
+
+def test_who_is_let_in(store: SQLiteStore) -> None:
+    (reader, secret), (gone, old) = create_key(store, "a", "read"), create_key(store, "b", "admin")
+    store.revoke_key(gone.id, 1)
+    keys = Keyring(store)
+    for header in (f"Bearer {secret}", f"bearer {secret}", f"BEARER   {secret} "):
+        assert keys.find(header.encode()) == (reader.id, "read")
+    for header in ("", "Bearer", "Bearer ", secret, f"Basic {secret}", f"Bearer {old}", f"Bearer x{secret}"):
+        assert keys.find(header.encode()) is None
+    late, new = create_key(store, "c", "decide")
+    assert keys.find(f"Bearer {new}".encode()) is None
+    keys.refresh()
+    assert keys.find(f"Bearer {new}".encode()) == (late.id, "decide")
+
+
+def test_nobody_is_let_in_while_the_keys_cannot_be_read(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, secret = create_key(store, "a", "admin")
+    keys = Keyring(store)
+
+    def broken() -> Any:
+        raise StoreError("gone")
+
+    monkeypatch.setattr(store, "access_keys", broken)
+    with pytest.raises(StoreError, match="gone"):
+        keys.refresh()
+    assert keys.find(f"Bearer {secret}".encode()) is None
+    monkeypatch.undo()
+    keys.refresh()
+    assert keys.find(f"Bearer {secret}".encode()) is not None
+
+
+def test_names_and_roles() -> None:
+    assert ROLES == ("decide", "read", "admin")
+    for role in ROLES:
+        check_key("x", role)
+        check_key("ü" * 100, role)
+    for name in ("", "x" * 101, "a\nb"):
+        with pytest.raises(ValueError, match="name: expected 1 to 100 printable"):
+            check_key(name, "read")
+    with pytest.raises(ValueError, match="role: expected one of decide, read, admin, got 'root'"):
+        check_key("x", "root")
+
+
+def test_no_key_is_made_of_a_wrong_name(store: SQLiteStore) -> None:
+    with pytest.raises(ValueError, match="name: expected"):
+        create_key(store, "", "read")
+    assert store.access_keys() == []
