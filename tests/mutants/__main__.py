@@ -11,6 +11,7 @@ the file nor its tests have changed. With --survivors, killed mutants stay kille
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -23,6 +24,8 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
+
+from tests.serving.postgres import server
 
 from .fork import BROKEN, ROOT, Baseline, Job, baseline, clean_up, import_all, start
 from .mutants import Mutant, Source
@@ -180,14 +183,15 @@ def main() -> None:
         os.environ[name] = value
     console = Console()
     entries = tomllib.loads((HERE / "targets.toml").read_text())["target"]
-    targets = [
-        Target(entry, trust_killed=given.survivors)
-        for entry in entries
-        if not given.words or any(word in entry["file"] for word in given.words)
-    ]
+    if given.words:
+        entries = [entry for entry in entries if any(word in entry["file"] for word in given.words)]
+    targets = [Target(entry, trust_killed=given.survivors) for entry in entries]
     listed = tomllib.loads((HERE / "survivors.toml").read_text()).get("survivor", [])
     started = time.monotonic()
-    run(targets, given.jobs, console)
+    with contextlib.ExitStack() as stack:
+        if any(entry.get("postgresql") for entry in entries):  # one server for all mutants
+            os.environ["DRIFTBANDIT_POSTGRESQL"] = stack.enter_context(server())
+        run(targets, given.jobs, console)
     enough = report(targets, listed, console)
     console.print(f"{time.monotonic() - started:.0f} s")
     raise SystemExit(0 if enough else 1)

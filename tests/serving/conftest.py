@@ -113,7 +113,10 @@ class Server:
 
 @pytest.fixture(scope="module")
 def postgresql() -> Iterator[str]:
-    """Address of a PostgreSQL server of its own."""
+    """Address of a PostgreSQL server of its own, or of the one that runs already."""
+    if "DRIFTBANDIT_POSTGRESQL" in os.environ:
+        yield os.environ["DRIFTBANDIT_POSTGRESQL"]
+        return
     try:
         with postgresql_server() as address:
             yield address
@@ -128,7 +131,7 @@ _databases = itertools.count()
 def database(postgresql: str) -> str:
     """Address of an empty database."""
     psycopg = pytest.importorskip("psycopg", reason="needs driftbandit[serve]")
-    name = f"test{next(_databases)}"
+    name = f"test{os.getpid()}_{next(_databases)}"
     with psycopg.connect(postgresql, autocommit=True) as admin:
         admin.execute(f"CREATE DATABASE {name}")
     return postgresql.replace("/postgres?", f"/{name}?")
