@@ -95,3 +95,99 @@ def test_clear_empties():
     assert evidence.show(rungs, np.ones(2), 1.0, np.empty(2), 1e9, 0.0, 1.0, 0.0, NU, False, CAP) == (-1, 0.0)
     assert (rungs[:, 1:] == 0.0).all()
     assert row_size(2) == 6
+
+
+def test_a_birth_by_hand():
+    """The row is [n, theta, lower triangle of A^-1] and seven sums, of which the prior fills the fifth and sixth."""
+    rung = np.full(evidence.rung_size(2), 7.0)
+    evidence.give_birth(rung, np.array([2.0, -3.0]), 0.5, 4.0, 3.0, 0.2)
+    np.testing.assert_allclose(rung, [0, 1, -1.5, 0.25, 0, 0.25, 0, 0, 0, 0, 3.0, 3.0 * 0.2, 0], rtol=1e-15)
+
+
+def test_rungs_by_hand():
+    born = [1, 2, 3, 4, 6, 8, 96, 256, 512, 1024, 512 * 3]
+    assert [evidence.rung_of(t) for t in born] == [0, 1, 0, 2, 1, 3, 5, 8, 9, 9, 9]
+    assert evidence.RUNGS == 10
+
+
+def certain(*means: float) -> np.ndarray:
+    """Rungs that predict these rewards, and are too sure of them to learn; None is an empty rung."""
+    rungs = np.zeros((len(means), evidence.rung_size(1)))
+    evidence.clear(rungs)
+    for rung, mean in zip(rungs, means, strict=True):
+        if mean is not None:
+            evidence.give_birth(rung, np.array([mean]), 1.0, 1e12, NU, NOISE)
+    return rungs
+
+
+@pytest.mark.parametrize(("error", "found"), [(6.8, False), (6.95, True)])
+def test_three_must_remain_without_the_most_telling_reward(error, found):
+    """Two rewards with errors of the incumbent's alone: 3 ln(1 + error / 4) remains, which is 3 at 4 (e - 1) = 6.87."""
+    rungs = certain(0.0)
+    show(rungs, 0.0, error)
+    best, strongest = show(rungs, 0.0, error)
+    assert (best == 0) == found
+    assert strongest == pytest.approx(3.0 * math.log((4.0 + 2.0 * error) / 4.0) if found else 0.0)
+
+
+def test_the_most_telling_reward_is_the_largest_gain_not_the_last():
+    """The incumbent is wrong once by a lot and twice by a little: without the large error nothing is left."""
+    for errors in ((100.0, 1.0, 1.0), (1.0, 100.0, 1.0), (1.0, 1.0, 100.0)):
+        rungs = certain(0.0)
+        assert [show(rungs, 0.0, error)[0] for error in errors] == [-1, -1, -1]
+
+
+def test_a_gain_is_what_the_incumbent_lost_beyond_the_own_error():
+    """Both are wrong by the same: no reward tells anything, and leaving one out takes nothing away."""
+    rungs = certain(0.5)
+    for error in (9.0, 9.0, 1.0, 9.0):
+        best, strongest = show(rungs, 0.0, error)
+    own = 4 * 0.5**2 / NOISE
+    assert best == 0
+    assert strongest == pytest.approx(4.0 * math.log((4.0 + 28.0) / (4.0 + own)))
+
+
+@pytest.mark.parametrize(
+    ("means", "best"),
+    [((0.1, 0.0), 1), ((0.0, 0.1), 0), ((0.0, 0.0), 0), ((None, 0.0), 1), ((None, 0.1, None, 0.0), 3), ((9.0, 0.0), 1)],
+)
+def test_the_rung_with_the_strongest_evidence(means, best):
+    rungs = certain(*means)
+    for _ in range(3):
+        found = show(rungs, 0.0, 20.0)
+    assert found == (best, pytest.approx(3.5 * math.log((4.0 + 60.0) / 4.0)))
+
+
+def test_own_errors_are_capped_too():
+    rungs = certain(100.0)
+    show(rungs, 0.0, 0.0, cap=6.0)
+    assert evidence.noise_since(rungs[0], 1) == (pytest.approx((NU * NOISE + 6.0 * NOISE) / (NU + 1.0)), NU + 1.0)
+
+
+def test_leads_add_up():
+    rungs = certain(0.0, 0.5)
+    for reward, acting in ((0.5, -1.0), (0.25, -2.0)):
+        show(rungs, reward, 0.0, acting=acting)
+    scale = NOISE**0.5
+    for rung, errors in ((0, (0.5, 0.25)), (1, (0.0, 0.25))):
+        logs = [stats.t.logpdf(error, NU, scale=scale) - stats.t.logpdf(0.0, NU) for error in errors]
+        assert evidence.lead(rungs[rung], 1) == pytest.approx(sum(logs) + 3.0)
+
+
+@pytest.mark.parametrize(("error", "variance", "nu"), [(0.0, 2.0, 3.0), (1.5, 2.0, 3.0), (-0.3, 0.1, 7.0)])
+def test_likelihood_is_students_but_for_a_constant(error, variance, nu):
+    expected = stats.t.logpdf(error, nu, scale=variance**0.5) - stats.t.logpdf(0.0, nu)
+    assert evidence.log_likelihood(error, variance, math.log(variance), nu) == pytest.approx(expected)
+
+
+def test_a_wider_model_must_explain_more():
+    """Log-widths: a rung of prior variance 1 pays ln(2) / 2 for its first reward, the incumbent with q = 3 ln(4) / 2."""
+    rungs = np.zeros((1, evidence.rung_size(1)))
+    evidence.give_birth(rungs[0], np.zeros(1), 1.0, 1.0, NU, NOISE)
+    for _ in range(3):
+        best, strongest = evidence.show(
+            rungs, np.array([1.0]), 0.0, np.empty(1), 30.0, 3.0, NOISE, 0.0, NU, False, CAP
+        )
+    widths = math.log(2.0) + math.log(3 / 2) + math.log(4 / 3) - 3 * math.log(4.0)
+    assert best == 0
+    assert strongest == pytest.approx(3.5 * math.log((4.0 + 90.0) / 4.0) - 0.5 * widths)
