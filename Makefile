@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help run test lint format bench soak arena paper docs clean
+.PHONY: help run test lint format mutants bench soak arena paper docs clean
 
 help:
 	@echo "make run     compare all policies in a changing world: table, picture, report (runs/compare)"
 	@echo "make test    lint, types, import contract, doctests and tests"
+	@echo "make mutants change one sign or number at a time where that costs most: does a test fail? (runs/mutants)"
 	@echo "make paper   redo the paper's tables and figures, those on data sets where DRIFTBANDIT_DATA has them (runs/paper/report.html)"
 	@echo "make arena   every policy in every kind of changing world (runs/arena); about an hour"
 	@echo "make bench   time choose + learn beside NumPy and other packages"
@@ -37,6 +38,9 @@ lint: $(READY)
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+mutants: $(READY)
+	$(BIN)/python -m tests.mutants
 
 paper: $(READY)
 	$(BIN)/driftbandit paper all

@@ -323,6 +323,8 @@ def test_rates_by_hand():
     assert run.interval() == ratio_interval(run.rewards, np.ones(3), level=0.95, seed=0)
     assert run.interval(level=0.5, seed=3) == ratio_interval(run.rewards, np.ones(3), level=0.5, seed=3)
     assert run.interval(level=1.0).estimate == pytest.approx(2 / 3)
+    many = by_hand(rewards=np.random.default_rng(0).random(50))
+    assert many.interval() == many.interval(seed=0) != many.interval(seed=1)
 
 
 def test_the_curve_by_hand():
@@ -334,8 +336,10 @@ def test_the_curve_by_hand():
     np.testing.assert_allclose(rates[:4], [np.nan, 2.0, 1.5, 1.0])  # nothing counts yet; 1 / (1/2), 1 / (2/3), ...
     late = by_hand(matched=np.array([6]), rewards=np.array([0.0])).curve(8)[1]
     np.testing.assert_array_equal(late, [np.nan] * 6 + [0.0, 0.0])  # beside a logger that has won: nothing, then 0
-    losses = by_hand(logged=np.full(8, -1.0)).curve(2)[1]
-    assert np.isnan(losses).all()  # a rate over a negative one means nothing
+    assert by_hand().curve(3)[0].tolist() == [2, 5, 8]
+    losses = by_hand(logged=np.full(8, -0.5)).curve(2)[1]
+    assert np.isnan(losses).all()  # a rate over a negative one means nothing, nor over 0
+    assert np.isnan(by_hand(logged=np.array([1.0, -1.0] * 4)).curve(4)[1]).all()
     many = by_hand(logged=np.ones(1000)).curve()[0]
     assert (len(many), many[0], many[-1]) == (100, 10, 1000)
 

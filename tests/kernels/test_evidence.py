@@ -185,9 +185,7 @@ def test_a_wider_model_must_explain_more():
     rungs = np.zeros((1, evidence.rung_size(1)))
     evidence.give_birth(rungs[0], np.zeros(1), 1.0, 1.0, NU, NOISE)
     for _ in range(3):
-        best, strongest = evidence.show(
-            rungs, np.array([1.0]), 0.0, np.empty(1), 30.0, 3.0, NOISE, 0.0, NU, False, CAP
-        )
+        best, strongest = evidence.show(rungs, np.array([1.0]), 0.0, np.empty(1), 30.0, 3.0, NOISE, 0.0, NU, False, CAP)
     widths = math.log(2.0) + math.log(3 / 2) + math.log(4 / 3) - 3 * math.log(4.0)
     assert best == 0
     assert strongest == pytest.approx(3.5 * math.log((4.0 + 90.0) / 4.0) - 0.5 * widths)

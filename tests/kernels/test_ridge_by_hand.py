@@ -83,7 +83,9 @@ def test_squares_by_hand_in_both_ways(monkeypatch, work):
     expected = [X @ MATRIX @ X, 3.0, 18.0 - 1.5 + 1.0]
     np.testing.assert_allclose(plain(ridge.squares)(row(), pool), expected)
     ruined = row_of(4.0, THETA, -MATRIX)
-    assert plain(ridge.squares)(ruined, pool).tolist() == [0.0, 0.0, 0.0], "rounding must not make a root of less than 0"
+    assert plain(ridge.squares)(ruined, pool).tolist() == [0.0, 0.0, 0.0], (
+        "rounding must not make a root of less than 0"
+    )
 
 
 @pytest.mark.parametrize(("side", "usable"), [(1e7, True), (1.0000001e7, False)])

@@ -153,7 +153,9 @@ def report(targets: list[Target], listed: list[dict[str, str]], console: Console
     with open(KEPT / "unlisted.toml", "w", encoding="utf-8") as file:  # ready for the list, but for the reason
         for mutant, read in unlisted:
             console.print(
-                f"{read['file']}:{mutant.line} survives, not on the list: {read['became']}", markup=False, soft_wrap=True
+                f"{read['file']}:{mutant.line} survives, not on the list: {read['became']}",
+                markup=False,
+                soft_wrap=True,
             )
             entry = [f"{name} = {json.dumps(read[name], ensure_ascii=False)}" for name in _READS]
             print("[[survivor]]", *entry, 'reason = ""', "", sep="\n", file=file)

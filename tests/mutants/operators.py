@@ -1,11 +1,12 @@
-"""How a file is mutated: the operators of cosmic-ray that we use, and three of our own."""
+"""How a file is mutated: the operators of cosmic-ray that we use, and a few of our own."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
+from cosmic_ray.operators.exception_replacer import ExceptionReplacer
 from cosmic_ray.operators.operator import Operator
 from cosmic_ray.plugins import get_operator
 from parso.python.tree import Name
@@ -17,24 +18,27 @@ Span = tuple[tuple[int, int], tuple[int, int]]
 # cosmic-ray can replace every operator by every other. Most of that only flatters the share: a bit operation on floats
 # raises at the first call. Each operator is replaced by its opposite, and each comparison also by its neighbour.
 # Decorators stay: without one, `jit` apart, nothing works at all, and `jit` does nothing here.
-_CHOSEN = """
-    ReplaceBinaryOperator_Add_Sub ReplaceBinaryOperator_Sub_Add ReplaceBinaryOperator_Mul_Div
-    ReplaceBinaryOperator_Div_Mul ReplaceBinaryOperator_FloorDiv_Mul ReplaceBinaryOperator_Mod_FloorDiv
-    ReplaceBinaryOperator_Pow_Mul ReplaceBinaryOperator_RShift_LShift ReplaceBinaryOperator_LShift_RShift
-    ReplaceBinaryOperator_BitAnd_BitOr ReplaceUnaryOperator_USub_UAdd ReplaceUnaryOperator_Delete_Not
-    ReplaceComparisonOperator_Lt_LtE ReplaceComparisonOperator_Lt_Gt ReplaceComparisonOperator_LtE_Lt
-    ReplaceComparisonOperator_LtE_GtE ReplaceComparisonOperator_Gt_GtE ReplaceComparisonOperator_Gt_Lt
-    ReplaceComparisonOperator_GtE_Gt ReplaceComparisonOperator_GtE_LtE ReplaceComparisonOperator_Eq_NotEq
-    ReplaceComparisonOperator_NotEq_Eq ReplaceComparisonOperator_Is_IsNot ReplaceComparisonOperator_IsNot_Is
-    AddNot ReplaceTrueWithFalse ReplaceFalseWithTrue ReplaceAndWithOr ReplaceOrWithAnd ReplaceBreakWithContinue
-    ReplaceContinueWithBreak ExceptionReplacer NumberReplacer ZeroIterationForLoop
-""".split()
+_BINARY = (
+    *("Add_Sub", "Sub_Add", "Mul_Div", "Div_Mul", "FloorDiv_Mul", "Mod_FloorDiv", "Pow_Mul"),
+    *("RShift_LShift", "LShift_RShift", "BitAnd_BitOr"),
+)
+_COMPARISONS = (
+    *("Lt_LtE", "Lt_Gt", "LtE_Lt", "LtE_GtE", "Gt_GtE", "Gt_Lt", "GtE_Gt", "GtE_LtE"),
+    *("Eq_NotEq", "NotEq_Eq", "Is_IsNot", "IsNot_Is"),
+)
+_CHOSEN = (
+    *(f"ReplaceBinaryOperator_{pair}" for pair in _BINARY),
+    *(f"ReplaceComparisonOperator_{pair}" for pair in _COMPARISONS),
+    *("ReplaceUnaryOperator_USub_UAdd", "ReplaceUnaryOperator_Delete_Not", "AddNot"),
+    *("ReplaceTrueWithFalse", "ReplaceFalseWithTrue", "ReplaceAndWithOr", "ReplaceOrWithAnd"),
+    *("ReplaceBreakWithContinue", "ReplaceContinueWithBreak", "ZeroIterationForLoop", "NumberReplacer"),
+)
 
 
 class _LeafReplacer(Operator):  # type: ignore[misc]
     """Replaces a word or sign by another."""
 
-    pairs: dict[str, str]
+    pairs: ClassVar[dict[str, str]]
     kind: type
 
     def mutation_positions(self, node: NodeOrLeaf) -> Iterator[Span]:
@@ -54,14 +58,22 @@ class ReplaceAssignment(_LeafReplacer):
     """`total += x` becomes `total -= x`; cosmic-ray has no operator for these."""
 
     kind = Sign
-    pairs = {"+=": "-=", "-=": "+=", "*=": "/=", "/=": "*=", "//=": "*=", "|=": "&=", "&=": "|="}
+    pairs: ClassVar = {"+=": "-=", "-=": "+=", "*=": "/=", "/=": "*=", "//=": "*=", "|=": "&=", "&=": "|="}
 
 
 class ReplaceExtreme(_LeafReplacer):
     """`max(a, b)` becomes `min(a, b)`."""
 
     kind = Name
-    pairs = {"max": "min", "min": "max", "maximum": "minimum", "minimum": "maximum"}
+    pairs: ClassVar = {"max": "min", "min": "max", "maximum": "minimum", "minimum": "maximum"}
+
+
+class ReplaceException(ExceptionReplacer):  # type: ignore[misc]
+    """Catches something else; cosmic-ray's stumbles over names with a dot."""
+
+    @staticmethod
+    def _name_nodes(node: Any) -> list[NodeOrLeaf]:
+        return [name.get_last_leaf() for name in ExceptionReplacer._name_nodes(node)]
 
 
 class ReplaceSQL(Operator):  # type: ignore[misc]
@@ -108,5 +120,5 @@ class ReplaceSQL(Operator):  # type: ignore[misc]
 
 def operators(sql: bool) -> dict[str, Operator]:
     """All operators by name, with the one for SQL where the file has statements."""
-    own = [ReplaceAssignment(), ReplaceExtreme(), *([ReplaceSQL()] if sql else [])]
+    own = [ReplaceAssignment(), ReplaceExtreme(), ReplaceException(), *([ReplaceSQL()] if sql else [])]
     return {name: get_operator(f"core/{name}")() for name in _CHOSEN} | {type(each).__name__: each for each in own}

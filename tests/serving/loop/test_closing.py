@@ -291,7 +291,9 @@ def refuse(monkeypatch: pytest.MonkeyPatch, policy: type, method: str) -> None:
     monkeypatch.setattr(policy, method, learn)
 
 
-@pytest.mark.parametrize(("policy", "kind", "method"), [("linucb", LinUCB, "learn"), ("dlinucb", DLinUCB, "learn_many")])
+@pytest.mark.parametrize(
+    ("policy", "kind", "method"), [("linucb", LinUCB, "learn"), ("dlinucb", DLinUCB, "learn_many")]
+)
 def test_what_a_policy_refuses_is_counted_and_the_rest_learned(
     world: World, monkeypatch: pytest.MonkeyPatch, policy: str, kind: type, method: str
 ) -> None:
@@ -321,3 +323,27 @@ def test_a_shadow_that_refuses_does_not_stop_the_policy(world: World, monkeypatc
         world.reward(f"{number}", value)
     world.wait(5.0)
     assert (world.totals["learned"], world.totals["refused"]) == (2, 1)
+
+
+def test_what_closes_counts_in_the_bucket_of_that_time(world: World) -> None:
+    world.configure(policy="linucb")
+    world.catalogue()
+    world.decide("a")
+    world.reward("a", 0.5)
+    world.wait(12.0)
+    found = [
+        (each["decisions"], each["closed"], each["reward"]) for each in views.stats(world.engine, "x", 0)["series"]
+    ]
+    assert found == [(1, 0, 0.0), (0, 1, 0.5)]
+    assert views.stats(world.engine, "x", 0)["series"][1]["time"].startswith("2023-11-14T22:13:30")
+
+
+def test_a_reward_after_the_window_has_closed_is_late(world: World) -> None:
+    world.configure(policy="linucb", default_reward=0.25)
+    world.catalogue()
+    world.decide("a")
+    world.wait(5.0)
+    with pytest.raises(ValueError, match="has closed; logged, not learned"):
+        world.reward("a", 1.0)
+    found = world.totals
+    assert (found["late"], found["rewards"], found["learned"], found["reward_sum"]) == (1, 0, 1, 0.25)

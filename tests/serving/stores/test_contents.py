@@ -58,7 +58,9 @@ def test_events_of_any_part_of_the_log(store: Any) -> None:
     with pytest.raises(StoreError, match="event 3 of loop 4 does not follow 1"):
         store.commit(Batch(events=[Run.of(4, 0, 1, bodies(1, 1)), Run.of(4, 0, 3, bodies(3, 3))]))
     assert store.events(4, 0, 0, 9) == []
-    store.commit(Batch(events=[Run.of(4, 0, 1, bodies(1, 2)), Run.of(4, 1, 1, bodies(1, 1)), Run.of(4, 0, 3, bodies(3, 3))]))
+    store.commit(
+        Batch(events=[Run.of(4, 0, 1, bodies(1, 2)), Run.of(4, 1, 1, bodies(1, 1)), Run.of(4, 0, 3, bodies(3, 3))])
+    )
     assert [seq for seq, _ in store.events(4, 0, 0, 9)] == [1, 2, 3]
     assert [seq for seq, _ in store.events(4, 1, 0, 9)] == [1]
 
@@ -148,7 +150,9 @@ def test_closed_decisions_in_any_number(store: Any, count: int) -> None:
 
 
 def test_keys_in_the_order_of_their_making(store: Any) -> None:
-    keys = [KeyRow(ident, "n", "read", ident.encode(), created, None) for ident, created in (("b", 5), ("a", 5), ("c", 3))]
+    keys = [
+        KeyRow(ident, "n", "read", ident.encode(), created, None) for ident, created in (("b", 5), ("a", 5), ("c", 3))
+    ]
     for key in keys:
         store.add_key(key)
     assert [key.id for key in store.access_keys()] == ["c", "a", "b"]
