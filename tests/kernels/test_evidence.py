@@ -181,7 +181,7 @@ def test_likelihood_is_students_but_for_a_constant(error, variance, nu):
 
 
 def test_a_wider_model_must_explain_more():
-    """Log-widths: a rung of prior variance 1 pays ln(2) / 2 for its first reward, the incumbent with q = 3 ln(4) / 2."""
+    """A rung of prior variance 1 pays ln(2) / 2 for the width of its first prediction, the incumbent ln(4) / 2."""
     rungs = np.zeros((1, evidence.rung_size(1)))
     evidence.give_birth(rungs[0], np.zeros(1), 1.0, 1.0, NU, NOISE)
     for _ in range(3):

@@ -159,7 +159,7 @@ def test_arms_that_only_look_good_do_not_win():
 
 
 def test_the_eigenvalue_bound_by_hand():
-    """Eigenvalues 1 and 3: mean 2, variance 1, so at most 2 + sqrt((d - 1) 1) = 3. What follows the matrix is ignored."""
+    """Eigenvalues 1 and 3: mean 2, variance 1, so at most 2 + sqrt((d - 1) 1) = 3. What follows is ignored."""
     for matrix in (np.diag([1.0, 3.0]), np.array([[2.0, 1.0], [1.0, 2.0]])):
         bound = ridge._largest_eigenvalue_bound(row_of(0.0, np.zeros(2), matrix, 99.0, 99.0), 2)
         assert bound == pytest.approx(3.0, rel=2e-9)

@@ -73,7 +73,11 @@ class ReplaceException(ExceptionReplacer):  # type: ignore[misc]
 
     @staticmethod
     def _name_nodes(node: Any) -> list[NodeOrLeaf]:
-        return [name.get_last_leaf() for name in ExceptionReplacer._name_nodes(node)]
+        caught = node.children[1]
+        if caught.type == "atom":  # in parentheses
+            caught = caught.children[1]
+        names = caught.children[::2] if caught.type == "testlist_comp" else [caught]
+        return [name.get_last_leaf() for name in names]
 
 
 class ReplaceSQL(Operator):  # type: ignore[misc]
