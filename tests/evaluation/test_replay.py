@@ -395,6 +395,13 @@ def test_a_pool_of_one_always_counts_and_the_seed_decides_about_the_others():
     assert first == again != other
 
 
+def test_every_scope_has_a_model_of_its_own():
+    log, _ = made_log(count=200)
+    policy = PerScope(LinUCB(log.dim))
+    found = replay(policy, log, scopes=np.arange(200) % 3)
+    assert sorted(policy.scopes) == sorted({event % 3 for event in found.matched.tolist()}) == [0, 1, 2]
+
+
 def test_a_replay_says_how_long_it_took(monkeypatch):
     ticks = iter([10.0, 12.5])
     monkeypatch.setattr("driftbandit.evaluation.replay.time.perf_counter", lambda: next(ticks))

@@ -51,10 +51,10 @@ class Target:
         self._base: Baseline | None = None
         self._store = KEPT / (self.file.replace("/", "-") + ".jsonl")
         self.found: dict[str, str] = {}
-        mutated = _hash(self.path)
+        self._hash = _hash(self.path)
         for line in self._store.read_text().splitlines() if self._store.exists() else ():
             note = json.loads(line)
-            same_file, same = note["file"] == mutated, note["key"] == self.key
+            same_file, same = note["file"] == self._hash, note["key"] == self.key
             if same or (trust_killed and same_file and note["outcome"] == "killed"):
                 self.found[note["mutant"]] = note["outcome"]
 
@@ -88,7 +88,7 @@ class Target:
     def note(self, mutant: Mutant, outcome: str) -> None:
         """Keep what became of a mutant."""
         self.found[mutant.name] = outcome
-        note = {"file": _hash(self.path), "key": self.key, "mutant": mutant.name, "outcome": outcome}
+        note = {"file": self._hash, "key": self.key, "mutant": mutant.name, "outcome": outcome}
         with open(self._store, "a", encoding="utf-8") as file:
             file.write(json.dumps(note) + "\n")
 

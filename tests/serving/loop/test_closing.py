@@ -141,13 +141,17 @@ def test_on_arrival_a_reward_is_learned_once_and_counted_when_the_window_closes(
 def test_a_model_started_afresh_is_spared_the_rewards_of_its_predecessor(world: World, policy: str) -> None:
     world.configure(policy=policy, settings=KINDS[policy])
     world.catalogue()
-    world.decide("old")
+    world.decide("older", ["a1"])
+    world.wait(1.0)
+    world.decide("old", ["a0"])
     world.reward("old", 1.0)
-    config = world.configure(1, policy=policy, settings=KINDS[policy] | {"ridge": 0.7})
-    world.decide("new")
+    config = world.configure(1, policy=policy, settings=KINDS[policy] | {"ridge": 0.7}, default_reward=0.25)
+    world.decide("new", ["a2"])
     world.reward("new", 0.5)
-    world.wait(5.0)
-    assert (world.totals["closed"], world.totals["reward_sum"], world.totals["learned"]) == (2, 1.5, 1)
+    world.wait(4.0)
+    assert (world.totals["closed"], world.totals["reward_sum"], world.totals["learned"]) == (1, 0.25, 0)
+    world.wait(1.0)
+    assert (world.totals["closed"], world.totals["reward_sum"], world.totals["learned"]) == (3, 1.75, 1)
     by_hand = builder(config, Plan(config.policy, config.settings))()
     by_hand.learn(world.features("new"), 0.5)
     world.assert_chooses_like(by_hand)
@@ -261,8 +265,11 @@ def test_changes_are_those_that_the_policy_finds(world: World, shadow: Plan | No
     world.assert_chooses_like(by_hand)
 
 
-def test_weights_before_a_change_are_those_before_the_reward_that_revealed_it(world: World) -> None:
-    config = world.configure(policy="dlinucb", settings={"noise": 0.1, "window": 20})
+@pytest.mark.parametrize("shadow", [None, Plan("linucb")])
+def test_weights_before_a_change_are_those_before_the_reward_that_revealed_it(
+    world: World, shadow: Plan | None
+) -> None:
+    config = world.configure(policy="dlinucb", settings={"noise": 0.1, "window": 20}, shadow=shadow)
     world.catalogue()
     shown = flip(world, 160)
     by_hand = builder(config, Plan(config.policy, config.settings))()
