@@ -16,7 +16,7 @@ import tempfile
 import time
 import urllib.request
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,7 +53,7 @@ routes = [
 ]
 serve(App(routes, lambda: None, life), "127.0.0.1", int(sys.argv[1]))
 """
-_SERVE = """
+SERVE = """
 import sys
 from driftbandit.serving.server import build_app, serve
 serve(build_app("sqlite:" + sys.argv[2], secure=False), "127.0.0.1", int(sys.argv[1]))
@@ -61,13 +61,15 @@ serve(build_app("sqlite:" + sys.argv[2], secure=False), "127.0.0.1", int(sys.arg
 
 
 @contextmanager
-def server(script: str, core: int | None, *arguments: str) -> Iterator[tuple[int, int]]:
+def server(
+    script: str, core: int | None, *arguments: str, env: Mapping[str, str] | None = None
+) -> Iterator[tuple[int, int]]:
     """Run a server on one core; yields its port and process id."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
     pin = ["taskset", "-c", str(core)] if core is not None else []
-    process = subprocess.Popen([*pin, sys.executable, "-c", script, str(port), *arguments])
+    process = subprocess.Popen([*pin, sys.executable, "-c", script, str(port), *arguments], env=env)
     try:
         deadline = time.monotonic() + 60.0
         while True:
@@ -152,7 +154,7 @@ def measure(*, seconds: float = 4.0, turns: int = 3, connections: int = 256, bat
     plain, single, many, half = Load(), Load(), Load(), Load()
     with (
         tempfile.TemporaryDirectory() as folder,
-        server(_SERVE, core, str(Path(folder, "a.db"))) as (port, pid),
+        server(SERVE, core, str(Path(folder, "a.db"))) as (port, pid),
         server(_CONSTANT, core) as (constant, constant_pid),
     ):
         set_up(port)
@@ -187,7 +189,7 @@ def measure(*, seconds: float = 4.0, turns: int = 3, connections: int = 256, bat
 def memory(decisions: int = 1_000_000, *, steps: int = 10) -> list[float]:
     """Megabytes that the service has resident after each tenth of so many decisions, each with its reward."""
     found = []
-    with tempfile.TemporaryDirectory() as folder, server(_SERVE, None, str(Path(folder, "a.db"))) as (port, pid):
+    with tempfile.TemporaryDirectory() as folder, server(SERVE, None, str(Path(folder, "a.db"))) as (port, pid):
         set_up(port)
         for step in range(steps):
             count = decisions // steps // BATCH // 2
