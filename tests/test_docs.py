@@ -73,6 +73,26 @@ def test_a_policys_page_says_what_it_assumes_when_it_fails_and_what_every_settin
             assert f"`{setting}`" in page, f"{entry.page}.md does not explain {setting}"
 
 
+def test_the_overview_says_of_every_policy_what_the_registry_says():
+    from driftbandit.policies.registry import REGISTRY, Brief
+
+    overview = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in overview.splitlines() if line.count(" | ") == 3]
+    facts = {title: cells for titles, *cells in rows for title in titles.split(", ")}
+    words = {"noise": "the noise", "reward_range": "the range of rewards", "shifts": "the true shifts"}
+    for entry in REGISTRY.values():
+        assert f"](policies/{entry.page}.md)" in overview
+        if entry.name != entry.page:
+            continue  # a preset of the policy that the page is about
+        features, told, changes = facts[entry.title]
+        expected = [words[name] for name in entry.told] + ["the scope"] * entry.scoped or ["nothing"]
+        assert [word for word in expected if word not in told] == [], entry.title
+        policy = entry.build(Brief(dim=3, noise=0.1))
+        if hasattr(policy, "evidence"):
+            assert features == ("no" if policy.dim is None else "yes"), entry.title
+            assert (changes == "never") == (not policy.evidence), entry.title
+
+
 def test_measured_tables_are_filled_in():
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
