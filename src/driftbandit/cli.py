@@ -90,7 +90,7 @@ def compare(
         given |= {"share": share, "period": period, "clicks": clicks, "horizon": horizon}
         settings = world(preset, **{name: value for name, value in given.items() if value is not None})
         given_names = [name.strip().lower() for name in policies.split(",") if name.strip()]
-        groups = {"all": list(REGISTRY), "usual": list(USUAL)}
+        groups = {"all": [name for name in REGISTRY if not REGISTRY[name].scoped], "usual": list(USUAL)}
         names = groups.get(",".join(given_names), given_names)
         traces = play(
             names,
@@ -277,11 +277,11 @@ def policies(
         table = Table(
             "Policies",
             ("name", "what it is", "what it is told"),
-            tuple((name, entry.summary, entry.told) for name, entry in REGISTRY.items()),
+            tuple((name, entry.summary, entry.told_in_words) for name, entry in REGISTRY.items()),
             numbers=False,
         )
         data = {
-            name: {"title": entry.title, "summary": entry.summary, "told": entry.told}
+            name: {"title": entry.title, "summary": entry.summary, "told": entry.told_in_words, "page": entry.page}
             for name, entry in REGISTRY.items()
         }
         _deliver([Artefact("policies", "Policies", tables=[table], data=data)], out, as_json)

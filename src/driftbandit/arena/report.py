@@ -8,7 +8,7 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import cast
 
-from driftbandit.arena.entrants import TUNED, Entrant, entrants, imported
+from driftbandit.arena.entrants import Entrant, entrants, imported, tuned
 from driftbandit.arena.league import FIRST_TUNING_SEED, Result, play_all
 from driftbandit.arena.scenarios import QUICK, SCENARIOS, Scenario, kind_of
 from driftbandit.arena.scoreboard import (
@@ -159,7 +159,7 @@ def _entrants(names: Sequence[str], own: Sequence[str]) -> dict[str, Entrant]:
         if name == "all":
             chosen |= known
         elif name == "tuned":
-            chosen |= TUNED
+            chosen |= tuned()
         elif name in known:
             chosen[name] = known[name]
         else:

@@ -137,7 +137,7 @@ def compare(
 
 
 def _entrants(policies: Iterable[str] | Mapping[str, Builder]) -> dict[str, Builder | None]:
-    """Builders by name; None stands for the registry's, which need not travel between processes."""
+    """Builders by name; None stands for the package's own policies, which need not travel between processes."""
     if isinstance(policies, str) or not isinstance(policies, Iterable):
         raise ValueError(f"policies: expected names or a mapping of names to builders, got {policies!r}")
     if isinstance(policies, Mapping):
@@ -149,7 +149,7 @@ def _entrants(policies: Iterable[str] | Mapping[str, Builder]) -> dict[str, Buil
     if unknown := [str(name) for name in names if name not in REGISTRY]:
         known = ", ".join(REGISTRY)
         raise ValueError(f"policies: unknown {', '.join(unknown)}; expected some of {known}")
-    return dict.fromkeys(names)
+    return {name: None if REGISTRY.is_shipped(name) else REGISTRY[name].build for name in names}
 
 
 def trace_path(folder: str, setting: str, name: str, seed: int) -> Path:

@@ -37,6 +37,7 @@ from driftbandit.models import MODELS, TUNED, Radius, RewardModel, RidgeModel, T
 from driftbandit.policies.base import MemberPolicy
 from driftbandit.policies.choosing_memory.click_warning import ClickWarning, ClickWatch, Once
 from driftbandit.policies.choosing_memory.unknown_noise import UnknownNoise
+from driftbandit.policies.entry import Brief, Entry, Variants, from_brief
 from driftbandit.state import ChangeLog, Stateful
 
 Rule = Literal["paper", "released"]
@@ -497,3 +498,53 @@ def _as_noise(value: float) -> float:
         return as_number("noise", value, 0.0)
     except ValueError as error:
         raise ValueError(f"{error} (or 'auto')") from error
+
+
+def _tried(brief: Brief, preset: str, explore: float) -> dict[str, Any]:
+    return {**DLinUCB.PRESETS[preset], "explore": explore}
+
+
+_GRID = {"preset": ("table1", "released"), "explore": (0.1, 0.3, 0.6)}
+_TOLD_THE_NOISE: dict[str, Any] = {
+    "policy": DLinUCB,
+    "told": ("noise",),
+    "untold": {"noise": "auto"},
+    "page": "dlinucb",
+}
+
+ENTRIES = (
+    Entry(
+        name="dlinucb",
+        title="dLinUCB",
+        summary="members with a miss-rate test; the settings behind the paper's Table 1",
+        settings=from_brief("dim", "noise", "seed", **DLinUCB.PRESETS["table1"]),
+        place=20,
+        variants=(Variants("dlinucb-tuned", "dLinUCB, tuned", _GRID, _tried, place=60),),
+        **_TOLD_THE_NOISE,
+    ),
+    Entry(
+        name="dlinucb-paper",
+        title="dLinUCB (printed)",
+        summary="Algorithm 1 line by line, with epsilon positive",
+        settings=from_brief("dim", "noise", "seed", **DLinUCB.PRESETS["paper"]),
+        place=30,
+        **_TOLD_THE_NOISE,
+    ),
+    Entry(
+        name="dlinucb-released",
+        title="dLinUCB (released)",
+        summary="the radius and epsilon of the authors' released code",
+        settings=from_brief("dim", "noise", "seed", **DLinUCB.PRESETS["released"]),
+        place=40,
+        **_TOLD_THE_NOISE,
+    ),
+    Entry(
+        name="dlinucb-auto",
+        title="dLinUCB (auto)",
+        summary="the settings of dlinucb, with the noise estimated; works on clicks",
+        policy=DLinUCB,
+        settings=from_brief("dim", "seed", noise="auto", **DLinUCB.PRESETS["table1"]),
+        page="dlinucb",
+        place=50,
+    ),
+)
