@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import TypeVar
 
 from driftbandit.core import as_count
+from driftbandit.evaluation.progress import progress_bar
 
 Job = TypeVar("Job")
 
@@ -58,28 +59,15 @@ def work_off(
     total, finished, runs_of :
         What the progress bar counts: all runs, those already done, and how many a job is.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("runs"),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not (progress and console.is_terminal),
-        transient=True,
-    )
-    task = bar.add_task("playing", total=total, completed=finished)
     workers = _in_parallel(jobs, work, processes) if processes > 1 and len(jobs) > 1 else None
     if workers:
         next(workers)  # forks them, before the bar starts a thread
-    with bar:
+    with progress_bar("playing", wanted=progress, unit="runs") as show:
+        show(finished, total)
         for done in workers or ([_after(work, job)] for job in jobs):
             for job in done:
-                bar.advance(task, runs_of(job))
+                finished += runs_of(job)
+                show(finished, total)
                 yield job
 
 

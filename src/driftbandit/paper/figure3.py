@@ -18,12 +18,12 @@ from driftbandit.evaluation.replay import Replay
 from driftbandit.evaluation.replays import Entrant, Stream, replay_all
 from driftbandit.evaluation.results import number_of
 from driftbandit.paper.figure3_logs import DAYS, PLAN, Prepared, prepare
+from driftbandit.paper.figure3_picture import figure
 from driftbandit.paper.figure3_results import (
     SIDES,
     Side,
     claims_table,
     detection_table,
-    figure,
     plain_rows,
     rate_table,
     settings_table,

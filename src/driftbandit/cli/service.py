@@ -1,4 +1,4 @@
-"""The commands of the decision service: `driftbandit serve`, `demo`, `keys` and `replay`."""
+"""The commands of the decision service: `driftbandit serve`, `demo`, `keys` and `rerun`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driftbandit.cli_shared import AsJson, friendly_errors
+from driftbandit.cli.shared import AsJson, friendly_errors
 
 if TYPE_CHECKING:
     from driftbandit.serving.stores.base import Store
@@ -142,15 +142,15 @@ def keys_revoke(
         typer.echo(f"revoked {key}")
 
 
-def replay(
+def rerun(
     log: Annotated[Path, typer.Argument(help="A log exported as ndjson or Parquet, from its beginning.")],
     as_json: AsJson = False,
 ) -> None:
-    """Replay an exported log of the service: is every decision made again?
+    """Make every decision of an exported log of the service again: does each come out the same?
 
-    Exit status 1 if one is not.
+    Exit status 1 if one does not.
 
-    Example: driftbandit replay log.ndjson
+    Example: driftbandit rerun log.ndjson
     """
     with friendly_errors():
         _need_serve()

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from driftbandit.cli_shared import AsJson, deliver, friendly_errors, progress_bar
+from driftbandit.cli.shared import AsJson, deliver, friendly_errors
 
 
 class DataName(StrEnum):
@@ -52,6 +52,7 @@ def data(
     with friendly_errors():
         from driftbandit import data as sets
         from driftbandit.environments.datasets import DATA_SETS
+        from driftbandit.evaluation.progress import progress_bar
 
         if synthetic is not None:
             if name is not DataName.YAHOO or download:
@@ -72,7 +73,7 @@ def data(
             if not as_json:
                 typer.secho("\n".join(f"wrote {file}" for file in written) or "nothing is missing", err=True)
         if name is DataName.YAHOO:
-            with progress_bar("reading", not as_json) as progress:
+            with progress_bar("reading", wanted=not as_json) as progress:
                 found = sets.check_yahoo(folder, cache, convert, fresh, progress)
         else:
             found = sets.check_hetrec(name, folder, cache, convert, fresh)
