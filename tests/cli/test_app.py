@@ -68,7 +68,9 @@ BAD = [
     (["compare", "--horizon", "0"], "horizon: "),
     (["compare", "--preset", "table9"], "preset: "),
     (["compare", "--preset", "text", "--policies", "random", "--seeds", "1"], "shift: no theta in 204,800 draws"),
-    (["compare", "--policies", "linucb,nobody"], "policies: unknown nobody"),
+    (["compare", "--policies", "linucb,nobody"], "policies: unknown 'nobody'; expected one of"),
+    (["compare", "--policies", "linucb,dlinuc"], "policies: unknown 'dlinuc' (did you mean 'dlinucb'?)"),
+    (["compare", "--preset", "rotatoin"], "preset: unknown 'rotatoin' (did you mean 'rotation-v1'?)"),
     (["compare", "--policies", ""], "expected at least one policy"),
     (["compare", "--policies", "random", *SMALL, "--out", "taken"], "taken"),
     ([*ADVISE, "--share", "0"], "share: "),
@@ -140,7 +142,7 @@ def test_the_script_fails_in_one_line():
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
-    assert done.stderr.startswith("error: policies: unknown nobody; ")
+    assert done.stderr.startswith("error: policies: unknown 'nobody'; ")
 
 
 def test_ctrl_c_stops_and_the_same_command_continues(tmp_path):

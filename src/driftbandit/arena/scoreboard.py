@@ -206,7 +206,8 @@ def _mean(score: Score | None) -> str:
 def heatmap(scores: Scores, scenarios: Mapping[str, Scenario], entrants: Mapping[str, Entrant]) -> Figure:
     """Regret of everyone as a multiple of the best in its scenario."""
     import matplotlib.colors as colours
-    from matplotlib.figure import Figure
+
+    from driftbandit.plots import Picture
 
     names = [name for name in scenarios if any((name, policy) in scores for policy in entrants)]
     ratios = np.full((len(entrants), len(names)), np.nan)
@@ -216,7 +217,7 @@ def heatmap(scores: Scores, scenarios: Mapping[str, Scenario], entrants: Mapping
     order = _order(ratios)
     ratios = ratios[order]
     titles = [list(entrants.values())[row].title for row in order]
-    figure = Figure(figsize=(3.2 + 0.42 * len(names), 1.8 + 0.3 * len(order)), layout="constrained")
+    figure = Picture(figsize=(3.2 + 0.42 * len(names), 1.8 + 0.3 * len(order)), layout="constrained")
     axes = figure.subplots()
     image = axes.imshow(
         ratios, cmap="viridis_r", norm=colours.LogNorm(1.0, _WORST), aspect="auto", interpolation="nearest"
