@@ -117,7 +117,7 @@ def run(
 
 
 def _scenarios(names: Sequence[str], own: Sequence[str]) -> tuple[dict[str, Scenario], dict[str, str]]:
-    """Scenarios by name, and those that cannot be played with the reason."""
+    """Scenarios by name, and for each that cannot be played the reason."""
     chosen: dict[str, Scenario] = {}
     for name in names:
         found = {

@@ -12,7 +12,7 @@ from driftbandit.cli.shared import AsJson, deliver, friendly_errors
 
 def bench(
     sizes: Annotated[
-        str, typer.Option(help="Features x arms a round, separated by commas.")
+        str, typer.Option(help="Features x arms per round, separated by commas.")
     ] = "6x10,25x25,25x1000,100x100",
     rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] = 5000,
     peers: Annotated[bool, typer.Option(help="Also time other packages, where installed.")] = True,

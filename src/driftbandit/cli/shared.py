@@ -35,7 +35,7 @@ def names_in(text: str) -> list[str]:
 
 @contextmanager
 def friendly_errors() -> Iterator[None]:
-    """Bad settings are the user's to mend: one line, no traceback."""
+    """Turn errors that the user can mend into one line without a traceback."""
     try:
         yield
     except BrokenPipeError as error:  # the reader, `head` say, has had enough

@@ -67,7 +67,7 @@ def _files_table(found: list[Found]) -> Table:
 
 
 def hetrec_forms(name: str, folder: Path) -> list[Form]:
-    """The converted form with all that it can have, and the one without groups where that may be impossible."""
+    """What a copy can be converted to: with groups of users and, where those may not be found, without."""
     if name == "lastfm":
         return [lastfm.form(folder, components=COMPONENTS)]
     return [delicious.form(folder, components=COMPONENTS, groups=with_groups) for with_groups in (True, False)]

@@ -42,7 +42,7 @@ class Form:
     folder : Path
         Where its files are.
     sources : tuple of str
-        Names of the files that are read; one that is not there counts as that.
+        Names of the files that are read; that one is missing is part of the fingerprint.
     settings : str
         What else the result depends on, as part of a file name.
     suffix : str

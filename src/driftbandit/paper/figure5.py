@@ -52,7 +52,7 @@ def run(
     seeds: Sequence[int],
     **_: Unpack[CompareOptions],
 ) -> Artefact:
-    """Play dLinUCB on the LastFM users and draw the tags of whom its members served; the first of `seeds` counts.
+    """Play dLinUCB on LastFM and draw the tags of the users that each member served; uses the first of `seeds`.
 
     `data` is the folder that holds the data sets, by default `$DRIFTBANDIT_DATA` or one in the user's home.
     """

@@ -28,7 +28,7 @@ GENRES = {
 
 @dataclass(frozen=True)
 class Profile:
-    """What the users tagged whom one member served.
+    """Tags of the users that one member served.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class Tastes:
         return share
 
     def _shares(self, served: Floats) -> Floats:
-        """Share of each tag in the assignments of the users served, one row a part."""
+        """Share of each tag in the assignments of the users served, one row per part."""
         counts = served @ self._counts
         shares: Floats = counts / counts.sum(axis=1, keepdims=True)
         return shares
