@@ -48,6 +48,18 @@ def test_examples_of_the_help_have_options_that_exist(command):
         assert option in options, option
 
 
+def test_the_old_name_of_rerun_still_works():
+    assert succeed("replay", "--help").stdout.count("Make every decision of an exported log") == 1
+    assert run("replay", "missing.ndjson").stderr == run("rerun", "missing.ndjson").stderr
+
+
+def test_heavy_imports_wait_inside_the_commands():
+    heavy = ("numba", "scipy", "matplotlib", "pyarrow", "msgspec", "uvicorn", "platformdirs")
+    code = f"import sys, driftbandit.cli; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
 def test_help_of_bench_names_the_extra():
     text = " ".join(succeed("bench", "--help").stdout.split())
     assert "pip install 'driftbandit[bench]'" in text

@@ -114,8 +114,9 @@ class _Nobody:
 def measure(
     sizes: Sequence[tuple[int, int]], *, seed: int = 0, peers: bool = True, rounds: int = ROUNDS
 ) -> dict[str, dict[tuple[int, int], float]]:
-    """Microseconds per choose + learn, by name and size (features, arms per round): the best of three runs, taken in turns.
+    """Microseconds per choose + learn, by name and size: the best of three runs, taken in turns.
 
+    A size is a number of features and a number of arms per round.
     Every run starts from an untrained model. Peers, which are slow, play for two seconds at each size.
     """
     result: dict[str, dict[tuple[int, int], float]] = {}
