@@ -51,7 +51,7 @@ def test_links_lead_somewhere(page):
 
 
 def test_there_is_a_page_for_every_policy_and_artefact():
-    from driftbandit.cli import PaperArtefact
+    from driftbandit.paper.everything import PaperArtefact
     from driftbandit.policies.registry import REGISTRY
 
     policies = {page.stem for page in (ROOT / "docs" / "policies").glob("*.md")}

@@ -284,8 +284,9 @@ def test_own_modules_are_found_beside_the_command(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--scenarios", "nowhere"], "scenarios: unknown nowhere"),
-        (["--policies", "nobody", "--scenarios", "dim5"], "policies: unknown nobody"),
+        (["--scenarios", "nowhere"], "scenarios: unknown 'nowhere'"),
+        (["--scenarios", "dim55"], "scenarios: unknown 'dim55' (did you mean 'dim5-v1'?)"),
+        (["--policies", "nobody", "--scenarios", "dim5"], "policies: unknown 'nobody'"),
         (["--policy", "no.such:thing", "--scenarios", "dim5"], "cannot be imported"),
         (["--policy", "justaname", "--scenarios", "dim5"], "expected 'package.module:name'"),
         (["--policy", "driftbandit:__version__", "--scenarios", "dim5"], "no function that builds"),

@@ -377,7 +377,7 @@ def text_number(rows: Rows) -> None:
         (ragged, "row 2 is no event"),
         (unknown_decision, "a reward for decision 'who?', which is not open"),
         (unknown_arm, "event 3: arms: 'who?' is not in the catalogue"),
-        (unknown_policy, "event 1: policy: expected one of driftucb"),
+        (unknown_policy, "; expected one of driftucb"),
         (newer_setting, "unknown field `mood`"),
         (no_field, "row 3 is no event of a log exported as ndjson or Parquet: there is no 'arms'"),
         (gap, "expected event 6 of loop 'x', got event 7 of 'x': is a part missing?"),

@@ -393,7 +393,7 @@ def test_bad_requests_leave_no_trace(world: World) -> None:
     bad: list[tuple[list[Any] | None, str | None, str]] = [
         (["a0"], None, "must name one"),
         (["nope"], "ann", "not in the catalogue"),
-        (["a0", "a0"], "ann", "different ids"),
+        (["a1", "a0", "a0"], "ann", "different ids, got 'a0' more than once"),
         ([Arm("z", [1.0])], "ann", "expected 2 features"),
         ([Arm("z", [1.0, 1e300])], "ann", "too large"),
         ([Arm("z", [1.0, 2.0]), Arm("y", [1.0])], "ann", "same number of features"),

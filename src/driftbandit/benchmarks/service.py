@@ -187,7 +187,7 @@ def measure(*, seconds: float = 4.0, turns: int = 3, connections: int = 256, bat
 
 
 def memory(decisions: int = 1_000_000, *, steps: int = 10) -> list[float]:
-    """Megabytes that the service has resident after each tenth of so many decisions, each with its reward."""
+    """Resident megabytes of the service after each tenth of this many decisions, each with its reward."""
     found = []
     with tempfile.TemporaryDirectory() as folder, server(SERVE, None, str(Path(folder, "a.db"))) as (port, pid):
         set_up(port)

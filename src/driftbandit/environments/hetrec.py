@@ -35,7 +35,7 @@ class Interactions:
     Attributes
     ----------
     features : array of shape (A, d)
-        One row an item.
+        One row per item.
     users, items, times : arrays of shape (n,)
         Events: who tagged which item when. Users and items are row numbers.
     tagged_users, tagged_items : arrays
@@ -126,7 +126,7 @@ class HybridUser:
         raise NotImplementedError
 
     def fingerprint(self) -> str:
-        """What the folder is, and its files are, right now: `$DRIFTBANDIT_DATA` is not among the settings."""
+        """The folder and the state of its files now; the settings do not say where `$DRIFTBANDIT_DATA` points."""
         form = self.form()
         return f"{form.folder.resolve()} {form.file_name()}"
 

@@ -30,6 +30,7 @@ from driftbandit.core import (
     as_pool,
     as_reward,
     not_finite,
+    unknown_name,
 )
 from driftbandit.kernels import windows
 from driftbandit.kernels.ridge import usable
@@ -236,7 +237,7 @@ class DLinUCB(MemberPolicy):
     def preset(cls, name: str, dim: int, noise: float | Literal["auto"], **overrides: Any) -> Self:
         """Build the policy with the settings of `PRESETS`, any of them overridden by keyword."""
         if name not in cls.PRESETS:
-            raise ValueError(f"preset: expected one of {', '.join(cls.PRESETS)}, got {name!r}")
+            raise ValueError(unknown_name("preset", name, cls.PRESETS))
         return cls(dim, noise, **{**cls.PRESETS[name], **overrides})
 
     @property

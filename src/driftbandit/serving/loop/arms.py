@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from driftbandit.core import Floats
 from driftbandit.serving.loop.randomness import arm_numbers
 from driftbandit.serving.loop.records import MAX_ARMS, Catalogue, Pool, Refused
@@ -27,7 +29,7 @@ def make_pool(
         Whether policies know arms by number.
     """
     if arms is not None and not 0 < len(set(arms)) == len(arms) <= MAX_ARMS:
-        raise Refused(422, f"arms: expected 1 to {MAX_ARMS:,} different ids, got {len(arms)}")
+        raise Refused(422, _wrong_ids(arms))
     if features is not None:
         if dim is None:
             raise Refused(422, "arms: this loop has no features (dim), so arms are given by id")
@@ -52,6 +54,14 @@ def make_pool(
         raise Refused(422, f"arms: {error.args[0][:200]!r} is not in the catalogue") from error
     numbers = catalogue.numbers[at] if numbered else None
     return Pool(arms, arms, catalogue.features.take(at, axis=0), numbers)  # type: ignore[union-attr]
+
+
+def _wrong_ids(arms: tuple[str, ...]) -> str:
+    """What is wrong with ids that are none, too many, or not all different."""
+    twice = next((arm for arm, count in Counter(arms).items() if count > 1), None)
+    if twice is not None and len(arms) <= MAX_ARMS:
+        return f"arms: expected different ids, got {twice[:200]!r} more than once"
+    return f"arms: expected 1 to {MAX_ARMS:,} different ids, got {len(arms):,}"
 
 
 def _check(catalogue: Catalogue, dim: int | None) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, cast
 import msgspec
 from msgspec import Meta
 
-from driftbandit.core import LARGEST
+from driftbandit.core import LARGEST, unknown_name
 from driftbandit.policies.base import PolicyBase
 from driftbandit.policies.choosing_memory.driftucb import DriftUCB
 from driftbandit.policies.registry import REGISTRY, Brief
@@ -116,7 +116,7 @@ def check(config: LoopConfig) -> None:
 def builder(config: LoopConfig, plan: Plan) -> Callable[[], SavedPolicy]:
     """Return a function that makes a fresh policy, or raise ValueError saying what is wrong with the plan."""
     if plan.policy not in SERVED:
-        raise ValueError(f"policy: expected one of {', '.join(SERVED)}, got {plan.policy[:100]!r}")
+        raise ValueError(unknown_name("policy", plan.policy, SERVED))
     for key, value in plan.settings.items():
         if isinstance(value, int) and abs(value) > _LARGEST_SETTING:
             raise ValueError(f"settings: {key[:100]}: expected at most {_LARGEST_SETTING:,}, got {value}")

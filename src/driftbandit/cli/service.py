@@ -1,4 +1,4 @@
-"""The commands of the decision service: `driftbandit serve`, `demo`, `keys` and `replay`."""
+"""The commands of the decision service: `driftbandit serve`, `demo`, `keys` and `rerun`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from driftbandit.cli_shared import AsJson, friendly_errors
+from driftbandit.cli.shared import AsJson, friendly_errors
 
 if TYPE_CHECKING:
     from driftbandit.serving.stores.base import Store
@@ -37,7 +37,7 @@ def serve(
     ] = None,
     snapshot_every: Annotated[int, typer.Option(help="Events of a loop between snapshots.", min=1)] = 100_000,
     scopes_in_memory: Annotated[int, typer.Option(help="Scopes of a loop kept in memory.", min=1)] = 1_000_000,
-    rate: Annotated[float | None, typer.Option(help="Requests a second that a key may make.", min=0.1)] = None,
+    rate: Annotated[float | None, typer.Option(help="Requests per second that a key may make.", min=0.1)] = None,
 ) -> None:
     r"""Serve decisions over HTTP, durably.
 
@@ -68,7 +68,7 @@ def serve(
 def demo(
     port: Annotated[int, typer.Option(help="Port to listen on; another one if it is taken.", min=1, max=65535)] = 8080,
     period: Annotated[float, typer.Option(help="Seconds between shifts of taste.", min=1)] = 60.0,
-    rate: Annotated[float, typer.Option(help="Decisions a second of each loop.", min=0.1, max=1000)] = 20.0,
+    rate: Annotated[float, typer.Option(help="Decisions per second of each loop.", min=0.1, max=1000)] = 20.0,
     seed: Annotated[int, typer.Option(help="Seed of the audience.", min=0)] = 0,
 ) -> None:
     r"""Watch changes being detected: the service and its page, with a simulated audience whose taste shifts.
@@ -93,7 +93,7 @@ def keys_create(
     role: Annotated[str, typer.Option(help="decide, read or admin.")] = "decide",
     store: NewStoreOption = _STORE,
 ) -> None:
-    """Make a key and print it, this once.
+    """Make a key and print it; it is never shown again.
 
     Example: driftbandit keys create website --role decide
     """
@@ -142,15 +142,15 @@ def keys_revoke(
         typer.echo(f"revoked {key}")
 
 
-def replay(
+def rerun(
     log: Annotated[Path, typer.Argument(help="A log exported as ndjson or Parquet, from its beginning.")],
     as_json: AsJson = False,
 ) -> None:
-    """Replay an exported log of the service: is every decision made again?
+    """Make every decision of an exported log of the service again: does each come out the same?
 
-    Exit status 1 if one is not.
+    Exit status 1 if one does not.
 
-    Example: driftbandit replay log.ndjson
+    Example: driftbandit rerun log.ndjson
     """
     with friendly_errors():
         _need_serve()

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from driftbandit.cli_shared import AsJson, deliver, friendly_errors, progress_bar
+from driftbandit.cli.shared import AsJson, deliver, friendly_errors
 
 
 class DataName(StrEnum):
@@ -50,30 +50,32 @@ def data(
     Example: driftbandit data lastfm --data FOLDER
     """
     with friendly_errors():
-        from driftbandit import data as sets
+        from driftbandit.data import hetrec, yahoo
+        from driftbandit.data.overview import overview
         from driftbandit.environments.datasets import DATA_SETS
+        from driftbandit.evaluation.progress import progress_bar
 
         if synthetic is not None:
             if name is not DataName.YAHOO or download:
                 raise ValueError("--synthetic: expected `driftbandit data yahoo --synthetic N`, and no --download")
             target = out or Path("runs/yahoo")
-            made = sets.make_up(synthetic, target, seed=seed, days=days, changes=changes, compress=compress)
+            made = yahoo.make_up(synthetic, target, seed=seed, days=days, changes=changes, compress=compress)
             deliver([made], None, as_json)
             return
         if name is None:
             if download:
                 raise ValueError("--download: expected the name of a data set, lastfm or delicious")
-            deliver([sets.overview(folder)], out, as_json)
+            deliver([overview(folder)], out, as_json)
             return
         if download:
             if DATA_SETS[name].archive and not as_json:
                 typer.secho(f"{name}: {DATA_SETS[name].terms}", fg="yellow", err=True)
-            written = sets.download(name, folder)
+            written = hetrec.download(name, folder)
             if not as_json:
                 typer.secho("\n".join(f"wrote {file}" for file in written) or "nothing is missing", err=True)
         if name is DataName.YAHOO:
-            with progress_bar("reading", not as_json) as progress:
-                found = sets.check_yahoo(folder, cache, convert, fresh, progress)
+            with progress_bar("reading", wanted=not as_json) as progress:
+                found = yahoo.check_yahoo(folder, cache, convert, fresh, progress)
         else:
-            found = sets.check_hetrec(name, folder, cache, convert, fresh)
+            found = hetrec.check_hetrec(name, folder, cache, convert, fresh)
         deliver([found], out, as_json)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,11 +17,25 @@ if TYPE_CHECKING:
     from driftbandit.report import Artefact
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Run again what an earlier run left in --out.")]
+Processes = Annotated[
+    int | None, typer.Option(help="Processes; one per core by default. Results do not depend on it.", min=1)
+]
+UnusedSeed = Annotated[int, typer.Option(help="Accepted for uniformity; nothing is drawn here.", min=0)]
+
+
+def names_in(text: str) -> list[str]:
+    """Names that a user separates by commas.
+
+    >>> names_in("dlinucb, linucb,")
+    ['dlinucb', 'linucb']
+    """
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 @contextmanager
 def friendly_errors() -> Iterator[None]:
-    """Bad settings are the user's to mend: one line, no traceback."""
+    """Turn errors that the user can mend into one line without a traceback."""
     try:
         yield
     except BrokenPipeError as error:  # the reader, `head` say, has had enough
@@ -33,21 +47,6 @@ def friendly_errors() -> Iterator[None]:
     except KeyboardInterrupt as error:
         typer.secho("stopped; the same command continues where it was", fg="yellow", err=True)
         raise typer.Exit(130) from error
-
-
-@contextmanager
-def progress_bar(what: str, wanted: bool) -> Iterator[Callable[[int, int], object] | None]:
-    """A progress bar on standard error, in a terminal."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    if not wanted or not console.is_terminal:
-        yield None
-        return
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 # Columns of a page where there is no terminal to ask.

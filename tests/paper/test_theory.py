@@ -8,9 +8,9 @@ import pytest
 from scipy.special import erfinv
 
 from driftbandit import DLinUCB
-from driftbandit.advice import advise
 from driftbandit.kernels import windows
 from driftbandit.paper.table1 import COLUMNS
+from driftbandit.paper.theory import advise
 
 
 def holds(advice, name):
