@@ -12,10 +12,11 @@ import time
 from collections.abc import AsyncIterator
 from http import HTTPStatus
 from importlib.resources import files
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlencode
 
-from driftbandit.serving.api.app import COOKIE, Handler, Request, Response, Route, Stream
+from driftbandit.serving.api.app import COOKIE, Request, Response, Stream
+from driftbandit.serving.api.routes import Handler, Route
+from driftbandit.serving.api.service import Service
 from driftbandit.serving.api.views import as_event, totals
 from driftbandit.serving.engine.thread import TooBusy, Unavailable
 from driftbandit.serving.loop.records import EVERYONE, Refused
@@ -24,9 +25,6 @@ from driftbandit.serving.page.facts import MOST_EVENTS, SPANS, Facts, brief, mer
 from driftbandit.serving.page.sections import all_sections
 from driftbandit.serving.page.story import Event
 from driftbandit.serving.stores.base import StoreError
-
-if TYPE_CHECKING:
-    from driftbandit.serving.api.handlers import Service
 
 HTML = b"text/html; charset=utf-8"
 _ASSETS = {
@@ -95,9 +93,8 @@ class Page:
 
     async def _events(self, view: View) -> AsyncIterator[bytes]:
         service = self._service
-        service.streams += 1
         sent: dict[str, str] = {}
-        try:
+        with service.stream():
             yield b"retry: 1000\n\n"
             for turn in range(_TURNS):
                 try:
@@ -107,13 +104,8 @@ class Page:
                 news = {name: html for name, html in now.items() if sent.get(name) != html}
                 yield as_event("sections", news, str(turn)) if news else b": still here\n\n"
                 sent = now
-                try:
-                    await asyncio.wait_for(service.stopping.wait(), _PAUSE_S)
+                if await service.stops_within(_PAUSE_S):
                     return
-                except TimeoutError:
-                    continue
-        finally:
-            service.streams -= 1
 
     async def _draw(self, view: View) -> tuple[Facts | None, dict[str, str]]:
         """The sections of a view, drawn at most about once a second however many look at it."""
