@@ -23,8 +23,7 @@ from driftbandit.serving.api.keys import create_key
 from driftbandit.serving.server import build_app
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
-from .live import live
-from .test_http import play
+from ..live import live, play
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
