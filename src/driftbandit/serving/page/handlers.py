@@ -14,6 +14,8 @@ from http import HTTPStatus
 from importlib.resources import files
 from urllib.parse import parse_qs, urlencode
 
+from markupsafe import Markup
+
 from driftbandit.serving.api.app import COOKIE, Request, Response, Stream
 from driftbandit.serving.api.routes import Handler, Route
 from driftbandit.serving.api.service import Service
@@ -59,7 +61,7 @@ class Page:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._drawn: dict[View, tuple[float, Facts | None, dict[str, str]]] = {}
+        self._drawn: dict[View, tuple[float, Facts | None, dict[str, Markup]]] = {}
 
     def routes(self) -> list[Route]:
         """Paths of the page; they are for people, and not part of the API's document."""
@@ -93,7 +95,7 @@ class Page:
 
     async def _events(self, view: View) -> AsyncIterator[bytes]:
         service = self._service
-        sent: dict[str, str] = {}
+        sent: dict[str, Markup] = {}
         with service.stream():
             yield b"retry: 1000\n\n"
             for turn in range(_TURNS):
@@ -101,13 +103,13 @@ class Page:
                     now = (await self._draw(view))[1]
                 except (Unavailable, StoreError, TooBusy):
                     now = sent
-                news = {name: html for name, html in now.items() if sent.get(name) != html}
+                news = {name: str(html) for name, html in now.items() if sent.get(name) != html}
                 yield as_event("sections", news, str(turn)) if news else b": still here\n\n"
                 sent = now
                 if await service.stops_within(_PAUSE_S):
                     return
 
-    async def _draw(self, view: View) -> tuple[Facts | None, dict[str, str]]:
+    async def _draw(self, view: View) -> tuple[Facts | None, dict[str, Markup]]:
         """The sections of a view, drawn at most about once a second however many look at it."""
         known = self._drawn.get(view)
         if known is not None and time.monotonic() - known[0] < _FRESH_S:
@@ -147,7 +149,7 @@ class Page:
             *(scope, model, events, everyone, most),
         )
 
-    async def _overview(self) -> str:
+    async def _overview(self) -> Markup:
         service = self._service
         numbers = await service.call(lambda engine: {name: engine.number(name) for name in engine.names()})
         last = {}
@@ -215,7 +217,7 @@ def _cookie(key: str, request: Request) -> str:
 
 
 def _asset(name: str, media: bytes) -> Handler:
-    body = files("driftbandit.serving.page").joinpath(name).read_bytes()
+    body = files("driftbandit.serving.page").joinpath("assets", name).read_bytes()
 
     async def answer(request: Request) -> Response:
         return Response(200, body, media, (*_HEADERS[:2], (b"cache-control", b"no-cache")))
