@@ -12,6 +12,7 @@ from driftbandit.core import Floats
 from driftbandit.evaluation.detection import alarm_rounds
 from driftbandit.evaluation.results import Row, best_first, number_of, summarise
 from driftbandit.evaluation.trace import Trace
+from driftbandit.extras import pip_install
 from driftbandit.policies.registry import title_of
 
 if TYPE_CHECKING:
@@ -387,7 +388,7 @@ def cloud_figure(rows: Sequence[Sequence[Cloud]]) -> Figure:
     try:
         from wordcloud import WordCloud
     except ImportError as error:
-        raise ImportError("word clouds need wordcloud: pip install 'driftbandit[data]'") from error
+        raise ImportError(f"word clouds need wordcloud: {pip_install('data')}") from error
     columns = max(len(row) for row in rows)
     figure = Figure(figsize=(3.4 * columns, 3.5 * len(rows)), layout="constrained")
     for line, place, cloud in (

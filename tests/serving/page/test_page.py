@@ -169,7 +169,8 @@ def test_labels_of_values_stand_beside_the_charts(http: httpx.Client, url: str, 
     name = make_loop(http)
     play(http, f"/v1/loops/{name}", 300, 1000, seed=5)
     page = open_page(url + path_of(name), width)
-    page.wait_for_selector("#pace .bar", state="attached")
+    for drawn in ("#reward .line", "#pace .bar"):  # a decision may count in an earlier bucket than its reward
+        page.wait_for_selector(drawn, state="attached")
     for section, shapes in (("reward", ".area, .line"), ("pace", ".bar")):
         edge = """([section, shapes]) => {
             const labels = [...document.querySelectorAll(`#${section} .tick[text-anchor=end]`)];
