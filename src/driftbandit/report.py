@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from driftbandit.evaluation.results import Table
-from driftbandit.templates import Templates
+from driftbandit.html import Templates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

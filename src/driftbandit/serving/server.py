@@ -18,7 +18,7 @@ from driftbandit.serving.page.handlers import Page
 from driftbandit.serving.stores.base import Store
 
 _COLLECTIONS = (10_000, 20, 20)
-"""When Python looks for cycles: seldom, for requests leave next to none."""
+"""When Python looks for cyclic garbage: seldom, since requests leave next to none."""
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 

@@ -1,8 +1,8 @@
 """Serving the page: who may see it, what it shows, and its events.
 
 A person signs in with a key of role read or admin, which the browser keeps in a cookie that scripts cannot read. The
-cookie opens the page and nothing else: the API takes keys from the Authorization header only, so that a request which
-another site makes up can look at most, and not even see what it got.
+cookie opens the page and nothing else: the API takes keys from the Authorization header only. Browsers send cookies
+along with requests that another site makes up, but such a request changes nothing, and the site cannot see the answer.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _HEADERS = (
 )
 _PAUSE_S = 1.0
 _TURNS = 60
-"""Events end after so many: the browser connects again and its key is looked at again."""
+"""After so many turns an event stream ends. The browser connects again, and its key is checked again."""
 _FRESH_S = 0.8
 _MOST_SCOPES = 10
 
@@ -110,7 +110,7 @@ class Page:
                     return
 
     async def _draw(self, view: View) -> tuple[Facts | None, dict[str, Markup]]:
-        """The sections of a view, drawn at most about once a second however many look at it."""
+        """The sections of a view. They are drawn at most about once a second, however many people look at it."""
         known = self._drawn.get(view)
         if known is not None and time.monotonic() - known[0] < _FRESH_S:
             return known[1:]

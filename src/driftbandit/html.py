@@ -2,7 +2,7 @@
 
 A missed escape is impossible rather than unlikely: escaping cannot be turned off for a value, since there is no filter
 `safe`, and a name that a template is not given is an error. What is not to be escaped again has to be `Markup`, and
-tests/test_templates.py names the few places that make it.
+tests/test_html.py names the few places that make it.
 """
 
 from __future__ import annotations

@@ -11,14 +11,14 @@ from jinja2 import TemplateAssertionError, UndefinedError
 from markupsafe import Markup
 
 import driftbandit
-from driftbandit.templates import Templates
+from driftbandit.html import Templates
 
 PACKAGE = Path(driftbandit.__file__).parent
 TEMPLATES = sorted(PACKAGE.rglob("templates/*.html"))
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 MAKES_MARKUP = {
-    "templates.py": 1,  # what an escaping template made
+    "html.py": 1,  # what an escaping template made
     "serving/page/svg.py": 2,  # an element of which everything is escaped, with and without children
 }
 """Where text becomes markup that is not escaped again, and how often. Each place is tested with hostile names."""
