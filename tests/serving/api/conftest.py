@@ -1,26 +1,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import httpx
 import pytest
 
-from driftbandit.serving.server import build_app
-
-from ..live import live, play
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with live(build_app(f"sqlite:{tmp_path_factory.mktemp('open') / 'a.db'}", secure=False)) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def http(url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url, timeout=30) as client:
-        yield client
+from ..live import play
 
 
 @pytest.fixture(scope="session")

@@ -40,18 +40,6 @@ def browser() -> Iterator[Any]:
         found.close()
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with live(build_app(f"sqlite:{tmp_path_factory.mktemp('page') / 'a.db'}", secure=False)) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def http(url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url, timeout=180) as client:  # policies are compiled before a loop is served
-        yield client
-
-
 @pytest.fixture
 def open_page(browser: Any) -> Iterator[Any]:
     """Opens pages, and says at the end whether the browser complained about any."""
