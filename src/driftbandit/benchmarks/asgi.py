@@ -10,19 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from contextlib import asynccontextmanager
 from statistics import median
 from typing import Any
 
 from driftbandit.evaluation.results import Table
 from driftbandit.extras import pip_install
-from driftbandit.serving.api.app import App, Request, Response
+from driftbandit.serving.api.app import ASGI, App, Message, Request, Response
 from driftbandit.serving.api.handlers import Handlers
 from driftbandit.serving.api.routes import Route, api_routes
 from driftbandit.serving.api.service import Service
-
-ASGI = Callable[[dict[str, Any], Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]]
 
 ANSWER = b'{"status":"ok"}'
 BODY = b'{"decision_id":"0123456789abcdef","arms":["a1","a2","a3"]}'
@@ -86,14 +84,14 @@ def starlettes(table: Iterable[tuple[str, str]]) -> ASGI:
     return application
 
 
-async def ask(app: ASGI, method: str, path: str, body: bytes) -> list[dict[str, Any]]:
+async def ask(app: ASGI, method: str, path: str, body: bytes) -> list[Message]:
     """One request; returns the messages of the answer."""
-    sent: list[dict[str, Any]] = []
+    sent: list[Message] = []
 
-    async def receive() -> dict[str, Any]:
+    async def receive() -> Message:
         return {"type": "http.request", "body": body, "more_body": False}
 
-    async def send(message: dict[str, Any]) -> None:
+    async def send(message: Message) -> None:
         sent.append(message)
 
     scope = {

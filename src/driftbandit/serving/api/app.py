@@ -127,7 +127,7 @@ class App:
         self.add_routes(routes)
 
     def add_routes(self, routes: Iterable[Route]) -> None:
-        """Answer these too."""
+        """Add routes to the table."""
         for route in routes:
             self._table.add(route)
             self.routes.append(route)
