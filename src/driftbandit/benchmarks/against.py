@@ -28,7 +28,8 @@ import driftbandit
 name, dim, arms = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 rng = np.random.default_rng(0)
 build = {"LinUCB": lambda: driftbandit.LinUCB(dim), "DLinUCB": lambda: driftbandit.DLinUCB(dim, 0.1),
-         "DriftUCB": lambda: driftbandit.DriftUCB(dim), "UCB1": lambda: driftbandit.UCB1(reward_range=(-9.0, 9.0))}[name]
+         "DriftUCB": lambda: driftbandit.DriftUCB(dim),
+         "UCB1": lambda: driftbandit.UCB1(reward_range=(-9.0, 9.0))}[name]
 theta = rng.standard_normal(dim) / dim**0.5
 count = 2_000_000 // (dim * arms)
 pools = rng.standard_normal((count, arms, dim)) / dim**0.5

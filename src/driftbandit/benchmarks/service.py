@@ -33,15 +33,16 @@ BATCH = 100
 _CONSTANT = """
 import msgspec, sys
 from contextlib import asynccontextmanager
-from driftbandit.serving.api.app import App, Response, Route
+from driftbandit.serving.api.app import App, Response
+from driftbandit.serving.api.routes import Route
 from driftbandit.serving.engine.messages import Decision, DecisionRequest, RewardRequest
 from driftbandit.serving.server import serve
 decision, reward = msgspec.json.Decoder(DecisionRequest), msgspec.json.Decoder(RewardRequest)
 ANSWER = msgspec.json.encode(Decision("0123456789abcdef", "a1", 1, 0.955, "1.100", "2026-01-01T00:00:00.000Z"))
-async def decide(request):
+async def decide(request, loop):
     decision.decode(request.body)
     return Response(201, ANSWER)
-async def learn(request):
+async def learn(request, loop, id):
     reward.decode(request.body)
     return Response(200, b'{"status":"accepted"}')
 @asynccontextmanager

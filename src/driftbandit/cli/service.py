@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from driftbandit.cli.shared import AsJson, friendly_errors
+from driftbandit.extras import pip_install
 
 if TYPE_CHECKING:
     from driftbandit.serving.stores.base import Store
@@ -189,7 +190,7 @@ def _need_serve() -> None:
         import_module("msgspec")
         import_module("uvicorn")
     except ImportError as error:
-        raise ValueError(f"the service needs more packages: pip install 'driftbandit[serve]' ({error})") from error
+        raise ValueError(f"the service needs more packages: {pip_install('serve')} ({error})") from error
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from driftbandit.environments.tables import data_folder
 from driftbandit.evaluation.compare import CompareOptions
 from driftbandit.evaluation.results import Table, number_of
 from driftbandit.evaluation.simulate import simulate
+from driftbandit.extras import pip_install
 from driftbandit.paper.figure4 import EXPLORE
 from driftbandit.paper.figure5_tastes import DRAWS, GENRES, LEAST_USERS, Profile, Tastes, profile_members
 from driftbandit.plots import COLOURS, Picture
@@ -197,7 +198,7 @@ def cloud_figure(rows: Sequence[Sequence[Cloud]]) -> Picture:
     try:
         from wordcloud import WordCloud
     except ImportError as error:
-        raise ImportError("word clouds need wordcloud: pip install 'driftbandit[data]'") from error
+        raise ImportError(f"word clouds need wordcloud: {pip_install('data')}") from error
     columns = max(len(row) for row in rows)
     figure = Picture(figsize=(3.4 * columns, 3.5 * len(rows)), layout="constrained")
     for line, place, cloud in (

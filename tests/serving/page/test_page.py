@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
 import re
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -23,8 +18,7 @@ from driftbandit.serving.api.keys import create_key
 from driftbandit.serving.server import build_app
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
-from .live import live
-from .test_http import play
+from ..live import live, play
 
 CHROMIUM = Path("/usr/bin/chromium")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
@@ -44,18 +38,6 @@ def browser() -> Iterator[Any]:
         found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS, timeout=120_000)
         yield found
         found.close()
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with live(build_app(f"sqlite:{tmp_path_factory.mktemp('page') / 'a.db'}", secure=False)) as address:
-        yield address
-
-
-@pytest.fixture(scope="module")
-def http(url: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=url, timeout=180) as client:  # policies are compiled before a loop is served
-        yield client
 
 
 @pytest.fixture
@@ -170,7 +152,8 @@ def test_labels_of_values_stand_beside_the_charts(http: httpx.Client, url: str, 
     name = make_loop(http)
     play(http, f"/v1/loops/{name}", 300, 1000, seed=5)
     page = open_page(url + path_of(name), width)
-    page.wait_for_selector("#pace .bar", state="attached")
+    for drawn in ("#reward .line", "#pace .bar"):  # a decision may count in an earlier bucket than its reward
+        page.wait_for_selector(drawn, state="attached")
     for section, shapes in (("reward", ".area, .line"), ("pace", ".bar")):
         edge = """([section, shapes]) => {
             const labels = [...document.querySelectorAll(`#${section} .tick[text-anchor=end]`)];
@@ -283,59 +266,3 @@ def test_signing_in(tmp_path: Path, open_page: Any) -> None:
         # What the browser says about the answers 401 and 403 is no complaint about the page.
         refused = [text for text in open_page.complaints if "status of 40" in text]
         open_page.complaints[:] = [text for text in open_page.complaints if text not in refused]
-
-
-DEMO = [sys.executable, "-c", "from driftbandit.cli import app; app()", "demo", "--period", "5", "--rate", "40"]
-IGNORING = ["sh", "-c", 'trap "" INT; exec "$0" "$@"']
-"""What a shell's script does to a command that it runs in the background."""
-
-
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_the_demo_detects_a_change_and_leaves_nothing_behind(tmp_path: Path, how: signal.Signals) -> None:
-    with demo(tmp_path, DEMO) as running:
-        assert running.stdout is not None
-        url = running.stdout.readline().split("/  ")[0]
-        assert url.startswith("http://127.0.0.1:")
-        assert list(tmp_path.iterdir())
-        with httpx.Client(base_url=url, timeout=30) as client:
-            deadline = time.monotonic() + 120
-            while not client.get("/v1/loops/front-page/changes").json()["changes"]:
-                assert time.monotonic() < deadline
-                time.sleep(0.5)
-            assert client.get("/?loop=front-page").status_code == 200
-            with client.stream("GET", "/live?loop=front-page") as answer:  # somebody still looks
-                next(answer.iter_lines())
-                assert end(running, how) == "stopped\n"
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("command", [DEMO, IGNORING + DEMO], ids=["plain", "ignoring"])
-def test_the_demo_ends_cleanly_before_it_has_begun(tmp_path: Path, command: list[str], how: signal.Signals) -> None:
-    with demo(tmp_path, command) as running:
-        assert end(running, how).splitlines()[-1] == "stopped"  # it may have got as far as to say where it is
-    assert list(tmp_path.iterdir()) == []
-
-
-@contextmanager
-def demo(folder: Path, command: list[str]) -> Iterator[subprocess.Popen[str]]:
-    """A demo that keeps its files in this folder, and has said that it starts."""
-    running = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"TMPDIR": str(folder)}
-    )
-    try:
-        assert running.stdout is not None
-        assert running.stdout.readline().startswith("starting")
-        yield running
-    finally:
-        running.kill()
-        running.wait()
-
-
-def end(running: subprocess.Popen[str], how: signal.Signals) -> str:
-    """Send a signal; returns what the demo still says."""
-    running.send_signal(how)
-    out, err = running.communicate(timeout=60)
-    assert err == ""
-    assert running.returncode == 0
-    return out

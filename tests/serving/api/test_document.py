@@ -13,16 +13,18 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 
 from driftbandit.serving.api import openapi
-from driftbandit.serving.api.handlers import Service
+from driftbandit.serving.api.handlers import Handlers
+from driftbandit.serving.api.routes import api_routes
+from driftbandit.serving.api.service import Service
 from driftbandit.serving.server import build_app
 
-from .live import live
+from ..live import live
 
 schemathesis = pytest.importorskip("schemathesis", reason="needs driftbandit[dev]")
 from schemathesis.specs.openapi.checks import response_schema_conformance  # noqa: E402 - only where it is installed
 
 _service = Service(lambda: None, lambda store: None, lambda: None)  # type: ignore[arg-type,return-value]
-DOCUMENT = openapi.document(_service.routes())
+DOCUMENT = openapi.document(api_routes(Handlers(_service)))
 SCHEMA = schemathesis.openapi.from_dict(json.loads(msgspec.json.encode(DOCUMENT)))
 OPERATIONS = [
     (path, method)
