@@ -18,7 +18,7 @@ from driftbandit.client import Client, ServiceError
 from driftbandit.serving.api.handlers import Service, make_app
 from driftbandit.serving.api.keys import create_key
 from driftbandit.serving.engine.engine import Engine
-from driftbandit.serving.log.replay import read_export, replay_log
+from driftbandit.serving.log.rerun import read_export, rerun_log
 from driftbandit.serving.server import build_app, milliseconds
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
@@ -232,7 +232,7 @@ def test_exports_replay_to_the_same_decisions(http: httpx.Client, changed: str, 
         answer = http.get(f"{changed}/log?format={kind}")
         path = tmp_path / f"log.{kind}"
         path.write_bytes(answer.content)
-        found = replay_log(read_export(path))
+        found = rerun_log(read_export(path))
         assert (found.decisions, found.identical) == (800, 800)
         digests.add(found.digest)
     assert len(digests) == 1

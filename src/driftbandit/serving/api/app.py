@@ -20,7 +20,7 @@ from driftbandit.serving.api import errors as problems
 from driftbandit.serving.api.errors import HTTPError
 from driftbandit.serving.api.keys import Keyring, Role
 from driftbandit.serving.engine.thread import TooBusy, Unavailable
-from driftbandit.serving.loop.records import Refused
+from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.stores.base import StoreError
 
 logger = logging.getLogger("driftbandit")

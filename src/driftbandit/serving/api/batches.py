@@ -8,7 +8,7 @@ from driftbandit.serving.api import errors as problems
 from driftbandit.serving.api.errors import Problem
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import BatchReward, Decision, DecisionRequest
-from driftbandit.serving.loop.records import Refused
+from driftbandit.serving.loop.events import Refused
 
 
 class RewardAnswer(msgspec.Struct, frozen=True):

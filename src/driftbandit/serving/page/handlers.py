@@ -18,7 +18,8 @@ from urllib.parse import parse_qs, urlencode
 from driftbandit.serving.api.app import COOKIE, Handler, Request, Response, Route, Stream
 from driftbandit.serving.api.views import as_event, totals
 from driftbandit.serving.engine.thread import TooBusy, Unavailable
-from driftbandit.serving.loop.records import EVERYONE, Refused
+from driftbandit.serving.loop.events import Refused
+from driftbandit.serving.loop.scopes import EVERYONE
 from driftbandit.serving.page import shell
 from driftbandit.serving.page.facts import MOST_EVENTS, SPANS, Facts, brief, merged, model_of
 from driftbandit.serving.page.sections import all_sections
