@@ -200,7 +200,7 @@ USE_IT = """
     from driftbandit.serving.engine.engine import Engine
     from driftbandit.serving.engine.messages import Arm, CatalogueRequest, DecisionRequest, RewardRequest
     from driftbandit.serving.loop.config import LoopConfig
-    from driftbandit.serving.loop.records import Refused
+    from driftbandit.serving.loop.events import Refused
     from driftbandit.serving.stores.sqlite import SQLiteStore
 
     engine = Engine(SQLiteStore("loops.db"), lambda: 1_700_000_000_000)

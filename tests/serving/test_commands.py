@@ -373,7 +373,7 @@ def text_number(rows: Rows) -> None:
         (no_time, "Expected `int`, got `str`"),
         (null_reward, "Expected `float`, got `null`"),
         (null_feature, "expected finite values, got nan"),
-        (wrong_dimension, "the catalogue has 2 features an arm, the loop 3"),
+        (wrong_dimension, "the catalogue has 2 features per arm, the loop 3"),
         (ragged, "row 2 is no event"),
         (unknown_decision, "a reward for decision 'who?', which is not open"),
         (unknown_arm, "event 3: arms: 'who?' is not in the catalogue"),

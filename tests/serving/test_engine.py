@@ -17,11 +17,10 @@ from driftbandit.policies.registry import REGISTRY
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import Arm, CatalogueRequest, DecisionRequest, RewardRequest
 from driftbandit.serving.log.export import Wanted, ndjson, parquet, probabilities
-from driftbandit.serving.log.replay import read_export, replay_log
+from driftbandit.serving.log.rerun import read_export, rerun_log
 from driftbandit.serving.loop.config import SERVED, LoopConfig, Plan, builder
-from driftbandit.serving.loop.events import decode
-from driftbandit.serving.loop.packing import pack
-from driftbandit.serving.loop.records import Refused
+from driftbandit.serving.loop.events import Refused, decode
+from driftbandit.serving.loop.scopes import pack
 from driftbandit.serving.stores.base import StoreError
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
@@ -134,7 +133,7 @@ def test_recovery_is_byte_equal_to_a_replay_of_the_whole_log(tmp_path: Path, con
         exported = tmp_path / f"log.{kind}"
         wanted = Wanted("x", world.engine.number("x"))
         exported.write_bytes(b"".join(write(world.store.reader, wanted)))
-        replayed = replay_log(read_export(exported))
+        replayed = rerun_log(read_export(exported))
         assert (replayed.decisions, replayed.identical, replayed.differing) == (180, 180, [])
         assert replayed.digest == world.check()
 
@@ -145,14 +144,14 @@ def test_a_replay_notices_a_log_that_was_tampered_with(world: World, tmp_path: P
     text = b"".join(ndjson(world.store.reader, Wanted("x", world.engine.number("x"))))
     other = tmp_path / "other.ndjson"
     other.write_bytes(text.replace(b'"value":1.0', b'"value":0.0'))
-    found = replay_log(read_export(other))
+    found = rerun_log(read_export(other))
     assert found.identical < found.decisions == 30
     other.write_bytes(b"\n".join(text.split(b"\n")[2:]))
     with pytest.raises(ValueError, match="does not start at its beginning"):
-        replay_log(read_export(other))
+        rerun_log(read_export(other))
     other.write_bytes(b'{"kind": 3}')
     with pytest.raises(ValueError, match="row 1 is no event of a log"):
-        replay_log(read_export(other))
+        rerun_log(read_export(other))
 
 
 def test_a_missing_reward_is_the_default_when_the_window_closes(world: World) -> None:
@@ -314,7 +313,7 @@ def test_arms_are_drawn_with_the_logged_probabilities(world: World, config: dict
     expected = np.zeros(5)
     seen = np.zeros(5)
     for number in range(draws):
-        event = loop.decide(world.now, f"d{number}", None, loop.pool(arms))
+        event = loop.decide(world.now, f"d{number}", None, loop.pools.of(arms))
         chances = probabilities(event, loop.config, 5)
         assert event.propensity == chances[event.index]
         expected += chances
@@ -358,7 +357,7 @@ def test_inverse_propensity_recovers_the_mean_reward(world: World) -> None:
     for number in range(20_000):
         world.now += 10
         loop.tick(world.now)
-        event = loop.decide(world.now, f"d{number}", None, loop.pool(arms))
+        event = loop.decide(world.now, f"d{number}", None, loop.pools.of(arms))
         value = float(rng.random() < means[event.index])
         loop.reward(world.now, event.id, value, None)
         index.append(event.index)
@@ -655,7 +654,7 @@ def test_closed_decisions_are_indexed_between_snapshots(
     world: World, monkeypatch: pytest.MonkeyPatch, policy: str
 ) -> None:
     """A crash after that brings them back into memory as well, which must make no difference."""
-    monkeypatch.setattr("driftbandit.serving.engine.engine._INDEXED", 4)
+    monkeypatch.setattr("driftbandit.serving.engine.storage.INDEXED", 4)
     world.loop(dim=3, policy=policy, window=4.0)
     arms = world.arms(np.random.default_rng(1).standard_normal((10, 3)) / 2)
     _, answer = world.decide("first", arms)

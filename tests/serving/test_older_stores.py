@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from driftbandit.serving.log.export import Wanted, ndjson
-from driftbandit.serving.log.replay import read_export, replay_log
+from driftbandit.serving.log.rerun import read_export, rerun_log
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
 from .test_engine import World
@@ -58,6 +58,6 @@ def test_an_older_store_exports_the_same_log(store: Path, name: str) -> None:
 def test_an_older_log_runs_again_to_the_same_state(tmp_path: Path, name: str) -> None:
     path = tmp_path / "log.ndjson"
     path.write_bytes(gzip.decompress((DATA / f"{name}.ndjson.gz").read_bytes()))
-    found = replay_log(read_export(path))
+    found = rerun_log(read_export(path))
     assert found.identical == found.decisions == 160
     assert (found.digest, found.changes) == (FOUND[name]["digest"], FOUND[name]["changes"])

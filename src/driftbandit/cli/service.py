@@ -157,9 +157,9 @@ def rerun(
         _need_serve()
         from dataclasses import asdict
 
-        from driftbandit.serving.log.replay import read_export, replay_log
+        from driftbandit.serving.log.rerun import read_export, rerun_log
 
-        found = replay_log(read_export(log))
+        found = rerun_log(read_export(log))
         if as_json:
             json.dump(asdict(found), sys.stdout, indent=2)
             sys.stdout.write("\n")

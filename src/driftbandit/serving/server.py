@@ -12,7 +12,8 @@ from typing import Any
 from driftbandit.serving.api.app import App
 from driftbandit.serving.api.handlers import make_app
 from driftbandit.serving.api.service import Service
-from driftbandit.serving.engine.engine import Engine, settings
+from driftbandit.serving.engine.engine import Engine
+from driftbandit.serving.engine.storage import settings
 from driftbandit.serving.engine.warmup import Rehearsals
 from driftbandit.serving.page.handlers import Page
 from driftbandit.serving.stores.base import Store

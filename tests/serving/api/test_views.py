@@ -10,7 +10,7 @@ import httpx
 import pyarrow.parquet as pq
 import pytest
 
-from driftbandit.serving.log.replay import read_export, replay_log
+from driftbandit.serving.log.rerun import read_export, rerun_log
 
 from ..live import play
 
@@ -37,7 +37,7 @@ def test_exports_replay_to_the_same_decisions(http: httpx.Client, changed: str, 
         answer = http.get(f"{changed}/log?format={kind}")
         path = tmp_path / f"log.{kind}"
         path.write_bytes(answer.content)
-        found = replay_log(read_export(path))
+        found = rerun_log(read_export(path))
         assert (found.decisions, found.identical) == (800, 800)
         digests.add(found.digest)
     assert len(digests) == 1

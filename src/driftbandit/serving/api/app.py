@@ -21,7 +21,7 @@ from driftbandit.serving.api.errors import HTTPError
 from driftbandit.serving.api.keys import Allowance, Keyring
 from driftbandit.serving.api.routes import Route, RoutingTable
 from driftbandit.serving.engine.thread import TooBusy, Unavailable
-from driftbandit.serving.loop.records import Refused
+from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.stores.base import StoreError
 
 logger = logging.getLogger("driftbandit")

@@ -19,7 +19,7 @@ from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import BatchReward, CatalogueRequest, DecisionRequest, LoopRequest
 from driftbandit.serving.log import export
 from driftbandit.serving.loop.config import LoopConfig
-from driftbandit.serving.loop.records import Refused
+from driftbandit.serving.loop.events import Refused
 
 _PAUSE_S = 0.5
 """How often an event stream looks for news."""

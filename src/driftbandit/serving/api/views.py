@@ -10,8 +10,10 @@ from driftbandit.serving.api.errors import Problem
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import Decision, iso
 from driftbandit.serving.engine.reading import describe
-from driftbandit.serving.loop.records import EVERYONE, Counts, Refused
+from driftbandit.serving.loop.events import Refused
+from driftbandit.serving.loop.scopes import EVERYONE
 from driftbandit.serving.loop.series import TIERS, Bucket
+from driftbandit.serving.loop.state import Counts
 from driftbandit.serving.stores.base import ChangeRow, Store
 
 RESOLUTIONS = {str(length // 1000): tier for tier, (length, _) in enumerate(TIERS)}
@@ -73,7 +75,7 @@ def totals(engine: Engine, name: str) -> dict[str, Any]:
         for field in Counts.__struct_fields__:
             setattr(counts, field, getattr(counts, field) + getattr(part.counts, field))
         waiting += part.waiting
-        scopes += 0 if part.models is None else len(part.models)
+        scopes += len(part.models)
     found: dict[str, Any] = {
         field: getattr(counts, field) for field in Counts.__struct_fields__ if not field.startswith("shadow_")
     }
@@ -86,8 +88,8 @@ def totals(engine: Engine, name: str) -> dict[str, Any]:
             "decisions": counts.shadow_decisions,
             "agreed": counts.shadow_agreed,
             # What the shadow would have earned, by inverse propensity and its self-normalised variant.
-            "ips": counts.shadow_reward / counts.shadow_closed if counts.shadow_closed else None,
-            "snips": counts.shadow_reward / counts.shadow_weight if counts.shadow_weight else None,
+            "ips": counts.shadow_ips,
+            "snips": counts.shadow_snips,
         }
     return found
 

@@ -21,7 +21,8 @@ from driftbandit.serving.api.routes import Handler, Route
 from driftbandit.serving.api.service import Service
 from driftbandit.serving.api.views import as_event, totals
 from driftbandit.serving.engine.thread import TooBusy, Unavailable
-from driftbandit.serving.loop.records import EVERYONE, Refused
+from driftbandit.serving.loop.events import Refused
+from driftbandit.serving.loop.scopes import EVERYONE
 from driftbandit.serving.page import shell
 from driftbandit.serving.page.facts import MOST_EVENTS, SPANS, Facts, brief, merged, model_of
 from driftbandit.serving.page.sections import all_sections

@@ -1,4 +1,4 @@
-"""Replay an exported log: make every decision again and see whether it comes out the same."""
+"""Run an exported log again: make every decision once more, and see whether it comes out the same."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ _KEPT = 10
 
 
 @dataclass(slots=True)
-class LogReplay:
-    """What a replay found.
+class LogRerun:
+    """What running a log again found.
 
     Attributes
     ----------
     loop : str
         Name of the loop.
     events, decisions, identical : int
-        Events in all, decisions among them, and those that came out the same: pool, arm, propensity and all.
+        Events, decisions among them, and decisions that came out the same in all respects: pool, arm, propensity.
     learned, changes : int
         Rewards learned and changes detected on the way.
     differing : list of str
-        Ids of the first few decisions that came out otherwise.
+        Ids of the first few decisions that came out differently.
     digest : str
-        Hash of the final state; the service's own state at that event has the same.
+        Hash of the final state; the service's own state after the same event has the same hash.
     """
 
     loop: str = ""
@@ -85,15 +85,15 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
                 yield row
 
 
-def replay_log(rows: Iterable[tuple[dict[str, Any], AnyEvent]]) -> LogReplay:
-    """Replay the log of one loop, from the first event of each of its shards on.
+def rerun_log(rows: Iterable[tuple[dict[str, Any], AnyEvent]]) -> LogRerun:
+    """Run the log of one loop again, from the first event of each of its shards.
 
     Raises
     ------
     ValueError
         If the rows are not a whole log, naming the event that is missing or does not fit.
     """
-    found = LogReplay()
+    found = LogRerun()
     loops: dict[int, Loop] = {}
     for row, event in rows:
         name, shard, seq = (row.get(key) for key in ("loop", "shard", "seq"))
@@ -106,9 +106,10 @@ def replay_log(rows: Iterable[tuple[dict[str, Any], AnyEvent]]) -> LogReplay:
                 raise ValueError("the log does not start at its beginning; export it without after=")
             loops[shard] = Loop(name, shard, lambda role, epoch, scope: None)
         loop = loops[shard]
-        if (name, seq) != (found.loop, loop.seq + 1):
+        expected = loop.state.seq + 1
+        if (name, seq) != (found.loop, expected):
             raise ValueError(
-                f"expected event {loop.seq + 1} of loop {found.loop!r}, got event {seq} of {name!r}: is a part missing?"
+                f"expected event {expected} of loop {found.loop!r}, got event {seq} of {name!r}: is a part missing?"
             )
         same = _again(loop, seq, event)
         found.events += 1
@@ -118,21 +119,21 @@ def replay_log(rows: Iterable[tuple[dict[str, Any], AnyEvent]]) -> LogReplay:
             if not same and len(found.differing) < _KEPT:
                 found.differing.append(event.id)
         loop.forget_closed()
-        loop.found.clear()
+        loop.outbox.found.clear()
     if not loops:
         raise ValueError("the log is empty")
     found.learned = sum(loop.counts.learned for loop in loops.values())
     found.changes = sum(loop.counts.changes for loop in loops.values())
     state = hashlib.sha256()
     for _, loop in sorted(loops.items()):
-        state.update(state_bytes(loop, None, 0, stored=False))
+        state.update(state_bytes(loop))
     found.digest = state.hexdigest()
     return found
 
 
 def _again(loop: Loop, seq: int, event: AnyEvent) -> bool:
-    """Do what an event did; False for a decision that comes out otherwise."""
-    if isinstance(event, Rewarded) and event.id not in loop.recent:
+    """Do what an event did; False for a decision that comes out differently."""
+    if isinstance(event, Rewarded) and event.id not in loop.state.recent:
         raise ValueError(f"event {seq}: a reward for decision {event.id!r}, which is not open")
     try:
         return loop.apply(event, verify=True)
