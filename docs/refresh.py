@@ -74,10 +74,10 @@ def main() -> None:
     shutil.copy(RUNS / "compare" / "compare.png", DOCS / "images" / "compare.png")
     replace(ROOT / "README.md", "table1", section(paper / "table1.md", "Paper and ours"))
     write_arena()
-    sizes = subprocess.run(
-        [sys.executable, "-m", "driftbandit.benchmarks.sizes"], check=True, capture_output=True, text=True
-    )
-    replace(DOCS / "service.md", "scopes", sizes.stdout.strip())
+    for page, name, benchmark in (("service.md", "scopes", "sizes"), ("dependencies.md", "asgi", "asgi")):
+        command = [sys.executable, "-m", f"driftbandit.benchmarks.{benchmark}"]
+        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        replace(DOCS / page, name, printed.strip())
     speed, loading = tables_of(RUNS / "bench" / "bench.md").split("\n## ")
     replace(DOCS / "performance.md", "bench", speed.strip())
     replace(DOCS / "performance.md", "loading", f"## {loading}")

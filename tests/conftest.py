@@ -14,7 +14,7 @@ def no_data(tmp_path_factory, monkeypatch):
     """A home without data sets and converted files, and none of the variables that point to them."""
     home = tmp_path_factory.mktemp("home")
     monkeypatch.setenv("HOME", str(home))
-    for name in ("DRIFTBANDIT_DATA", "DRIFTBANDIT_CACHE", "XDG_CACHE_HOME"):
+    for name in ("DRIFTBANDIT_DATA", "DRIFTBANDIT_CACHE", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
     return home
 

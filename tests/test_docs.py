@@ -51,30 +51,46 @@ def test_links_lead_somewhere(page):
 
 
 def test_there_is_a_page_for_every_policy_and_artefact():
-    from driftbandit.cli import PaperArtefact
+    from driftbandit.paper.everything import PaperArtefact
     from driftbandit.policies.registry import REGISTRY
 
     policies = {page.stem for page in (ROOT / "docs" / "policies").glob("*.md")}
-    assert policies >= {entry for entry in REGISTRY if not entry.startswith(("dlinucb-", "oracle-"))}
+    assert policies == {entry.page for entry in REGISTRY.values()}
     artefacts = {page.stem for page in (ROOT / "docs" / "paper").glob("*.md")}
     assert artefacts == {artefact.value for artefact in PaperArtefact} - {"all"}
 
 
 def test_a_policys_page_says_what_it_assumes_when_it_fails_and_what_every_setting_means():
-    from driftbandit import CLUB, DyClu, PerScope
     from driftbandit.policies.registry import REGISTRY, Brief
 
     commands = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
-    scoped = {"per-scope": PerScope, "club": CLUB, "dyclu": DyClu}
-    kinds = {name: type(entry.build(Brief(dim=3, noise=0.1))) for name, entry in REGISTRY.items()} | scoped
-    for policy, kind in kinds.items():
-        assert policy in scoped or f"`{policy}`" in commands, f"commands.md does not name {policy}"
-        stem = policy.split("-")[0] if policy.startswith(("dlinucb-", "oracle-")) else policy
-        page = (ROOT / "docs" / "policies" / f"{stem}.md").read_text(encoding="utf-8")
+    for entry in REGISTRY.values():
+        assert f"`{entry.name}`" in commands, f"commands.md does not name {entry.name}"
+        page = (ROOT / "docs" / "policies" / f"{entry.page}.md").read_text(encoding="utf-8")
         for heading in ("## What it assumes and when it fails", "## Settings"):
-            assert heading in page, f"{stem}.md has no {heading}"
-        for setting in inspect.signature(kind).parameters:
-            assert f"`{setting}`" in page, f"{stem}.md does not explain {setting}"
+            assert heading in page, f"{entry.page}.md has no {heading}"
+        for setting in inspect.signature(type(entry.build(Brief(dim=3, noise=0.1)))).parameters:
+            assert f"`{setting}`" in page, f"{entry.page}.md does not explain {setting}"
+
+
+def test_the_overview_says_of_every_policy_what_the_registry_says():
+    from driftbandit.policies.registry import REGISTRY, Brief
+
+    overview = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in overview.splitlines() if line.count(" | ") == 3]
+    facts = {title: cells for titles, *cells in rows for title in titles.split(", ")}
+    words = {"noise": "the noise", "reward_range": "the range of rewards", "shifts": "the true shifts"}
+    for entry in REGISTRY.values():
+        assert f"](policies/{entry.page}.md)" in overview
+        if entry.name != entry.page:
+            continue  # a preset of the policy that the page is about
+        features, told, changes = facts[entry.title]
+        expected = [words[name] for name in entry.told] + ["the scope"] * entry.scoped or ["nothing"]
+        assert [word for word in expected if word not in told] == [], entry.title
+        policy = entry.build(Brief(dim=3, noise=0.1))
+        if hasattr(policy, "evidence"):
+            assert features == ("no" if policy.dim is None else "yes"), entry.title
+            assert (changes == "never") == (not policy.evidence), entry.title
 
 
 def test_measured_tables_are_filled_in():

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from matplotlib import image
 
-from driftbandit import Trace, summarise
+from driftbandit import Trace
 from driftbandit.core import Change
-from driftbandit.plots import regret_figure, share_figure
+from driftbandit.plots import regret_figure
 from driftbandit.policies.registry import USUAL
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -147,36 +147,3 @@ def test_policies_of_your_own_may_have_any_name(name):
     labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     # A dollar sign may be escaped for Matplotlib; the name must still be there.
     assert name in [label.replace("\\", "") for label in labels]
-
-
-def rows_at(shares, alarms):
-    runs = [
-        Trace(**{**vars(trace(seed=seed, regret=0.1 * (1 + seed), alarms=alarms)), "setting": f"rho {share}"})
-        for share in shares
-        for seed in range(2)
-    ]
-    return summarise(runs)
-
-
-def test_the_figure_of_shares():
-    shares = (0.1, 0.5, 1.0)
-    figure = share_figure(rows_at(shares, alarms=(45, 90)), shares, {0.1: 57.59, 1.0: 54.07})
-    draw(figure)
-    left, right = figure.axes
-    drawn = {line.get_label(): (list(line.get_xdata()), list(line.get_ydata())) for line in left.lines}
-    assert drawn["dLinUCB, paper"] == ([0.1, 1.0], [57.59, 54.07])
-    bars = left.containers[0].lines[0]
-    assert list(bars.get_xdata()) == list(shares)
-    assert [float(value) for value in bars.get_ydata()] == pytest.approx([15.0] * 3)
-    medians = {line.get_label(): list(line.get_ydata()) for line in right.lines}
-    assert medians["median"] == [7.5] * 3, "delays of 5 and 10 in both runs"
-
-
-def test_shares_without_a_detection_are_left_out():
-    rows = [*rows_at((0.0,), alarms=()), *rows_at((0.5, 1.0), alarms=(45, 90))]
-    right = share_figure(rows, (0.0, 0.5, 1.0), {}).axes[1]
-    assert list(right.lines[0].get_xdata()) == [0.5, 1.0]
-
-
-def test_the_figure_of_shares_without_any_detection():
-    draw(share_figure(rows_at((0.0, 0.1), alarms=()), (0.0, 0.1), {}))

@@ -5,6 +5,7 @@ import json
 import re
 from html.parser import HTMLParser
 
+import hostile
 import pytest
 from matplotlib.figure import Figure
 
@@ -158,6 +159,22 @@ def test_html_in_words_is_shown_not_obeyed():
     assert all(address.startswith("data:image/png;base64,") for address in reader.addresses)
     assert reader.cells[0] == NASTY, "and nothing is lost"
     assert "".join(reader.text).count(NASTY) >= 10
+
+
+def everything_named(name):
+    """A report in which everything that can be named has this name."""
+    table = Table(name, (name, "regret"), ((name, "1"), ("x", name)), name)
+    words = Table(name, (name, name), ((name, name),), name, numbers=False)
+    part = artefact(name=name, title=name, text=[name, name], tables=[table, words], figures={name: PICTURE})
+    return hostile.read(page(name, [part]) + page(name, [part, part], {name: name}))
+
+
+PICTURE = figure()
+
+
+@pytest.mark.parametrize("name", hostile.HOSTILE)
+def test_names_are_shown_not_obeyed(name):
+    assert everything_named(name) == hostile.renamed(everything_named(hostile.PLAIN), name)
 
 
 def test_several_artefacts_on_one_page():

@@ -6,7 +6,7 @@ Needs numpy only, so that ``import driftbandit`` stays light.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
@@ -173,6 +173,27 @@ def as_arm(arm: int | None) -> int:
     if not -(1 << 63) <= arm < 1 << 63:
         raise ValueError(f"arm: expected an id that fits int64, got {arm}")
     return int(arm)
+
+
+def unknown_name(what: str, given: object, known: Iterable[str]) -> str:
+    """Say that a name, or each of several, is not known: what may have been meant, and all that is known.
+
+    >>> unknown_name("policy", "LinUBC", ["linucb", "adts"])
+    "policy: unknown 'LinUBC' (did you mean 'linucb'?); expected one of linucb, adts"
+    >>> unknown_name("policies", ["nobody", "adst"], ["linucb", "adts"])
+    "policies: unknown 'nobody', 'adst' (did you mean 'adts'?); expected some of linucb, adts"
+    """
+    from difflib import get_close_matches  # noqa: PLC0415 - only errors need it
+
+    names = [str(name)[:100] for name in given] if isinstance(given, list) else [str(given)[:100]]
+    known = list(known)
+    meant = [get_close_matches(name.lower(), known, n=1) for name in names]
+    hints = [
+        f"{name!r} (did you mean {close[0]!r}?)" if close else repr(name)
+        for name, close in zip(names, meant, strict=True)
+    ]
+    count = "one" if len(names) == 1 else "some"
+    return f"{what}: unknown {', '.join(hints)}; expected {count} of {', '.join(known)}"
 
 
 def as_dim(dim: int) -> int:

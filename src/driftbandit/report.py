@@ -1,9 +1,8 @@
-"""What a command leaves behind: tables and figures, as files and as one page that needs nothing else."""
+"""What a command writes: tables and figures as files, and all of them on one HTML page that needs no other file."""
 
 from __future__ import annotations
 
 import base64
-import html
 import io
 import json
 import os
@@ -13,41 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from driftbandit.evaluation.results import Table
+from driftbandit.html import Templates
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _DPI = 130
-
-_PAGE = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem; }}
-h1 {{ font-size: 1.6rem; }} h2 {{ font-size: 1.2rem; margin-top: 2.2rem; }}
-h3 {{ font-size: 1.05rem; margin-top: 2rem; }}
-.artefact {{ font-size: 1.4rem; margin-top: 3.5rem; padding-top: 1rem; border-top: 2px solid #8886; }}
-p {{ max-width: 48rem; }} p:has(img) {{ max-width: none; }}
-.scroll {{ overflow-x: auto; }}
-table {{ border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 0.92rem; }}
-th, td {{ padding: 0.3rem 0.8rem; text-align: right; border-bottom: 1px solid #8884; white-space: nowrap; }}
-th:first-child, td:first-child, .words th, .words td {{ text-align: left; }}
-td:first-child {{ white-space: pre; }}
-img {{ max-width: 100%; height: auto; background: white; border-radius: 4px; }}
-.words td:last-child {{ white-space: normal; }}
-.note {{ color: #777; font-size: 0.9rem; }}
-.left-out {{ border-left: 4px solid #D55E00; padding-left: 0.8rem; }}
-</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
 
 
 @dataclass
@@ -99,7 +69,7 @@ def publish(artefact: Artefact, out: str | os.PathLike[str]) -> list[Path]:
 
 
 def page(title: str, artefacts: Sequence[Artefact], left_out: Mapping[str, str] | None = None) -> str:
-    """One self-contained HTML page with all of them.
+    """One HTML page that shows all artefacts and needs no other file.
 
     Parameters
     ----------
@@ -110,34 +80,7 @@ def page(title: str, artefacts: Sequence[Artefact], left_out: Mapping[str, str] 
     left_out : mapping, optional
         What is missing, by name, and why.
     """
-    body = [f"<h1>{html.escape(title)}</h1>"]
-    several = len(artefacts) > 1
-    if several:
-        links = "\n".join(f'<li><a href="#{html.escape(a.name)}">{html.escape(a.title)}</a></li>' for a in artefacts)
-        body.append(f"<ul>\n{links}\n</ul>")
-    for name, reason in (left_out or {}).items():
-        body.append(f'<p class="left-out">Left out: {html.escape(name)} ({html.escape(reason)}).</p>')
-    for artefact in artefacts:
-        if several:
-            body.append(f'<h2 class="artefact" id="{html.escape(artefact.name)}">{html.escape(artefact.title)}</h2>')
-        body += [f"<p>{html.escape(paragraph)}</p>" for paragraph in artefact.text]
-        for name, figure in artefact.figures.items():
-            data = base64.b64encode(_png(figure)).decode()
-            body.append(f'<p><img alt="{html.escape(name)}" src="data:image/png;base64,{data}"></p>')
-        body += [_html_table(table, "h3" if several else "h2") for table in artefact.tables]
-    return _PAGE.format(title=html.escape(title), body="\n".join(body))
-
-
-def _html_table(table: Table, heading: str) -> str:
-    def cells(tag: str, row: Sequence[str]) -> str:
-        return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in row) + "</tr>"
-
-    rows = "\n".join(cells("td", row) for row in table.cells)
-    note = f'<p class="note">{html.escape(table.note)}</p>' if table.note else ""
-    title = f"<{heading}>{html.escape(table.title)}</{heading}>"
-    kind = "numbers" if table.numbers else "words"
-    body = f'<table class="{kind}">\n{cells("th", table.headings)}\n{rows}\n</table>'
-    return f'{title}\n<div class="scroll">{body}</div>\n{note}'
+    return str(_templates.render("report.html", title=title, artefacts=artefacts, left_out=left_out or {}))
 
 
 def _png(figure: Figure) -> bytes:
@@ -145,3 +88,10 @@ def _png(figure: Figure) -> bytes:
     # No software or date stamp: the same figure is the same file.
     figure.savefig(buffer, format="png", dpi=_DPI, metadata={"Software": None})
     return buffer.getvalue()
+
+
+def _base64_png(figure: Figure) -> str:
+    return base64.b64encode(_png(figure)).decode()
+
+
+_templates = Templates("driftbandit", base64_png=_base64_png)

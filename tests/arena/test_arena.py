@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from driftbandit import LinUCB, World
 from driftbandit.arena import league
-from driftbandit.arena.entrants import BOUND, PARTS, TUNED, Entrant, entrants, imported
+from driftbandit.arena.entrants import Entrant, entrants, imported, tuned
 from driftbandit.arena.league import Result, play_all
 from driftbandit.arena.report import _scenarios, run
 from driftbandit.arena.scenarios import QUICK, SCENARIOS, Scenario
@@ -171,10 +171,29 @@ def test_numbers_of_processes_are_checked(tmp_path, processes):
 
 def test_everyone_takes_part():
     field = entrants()
-    assert set(field) == {*REGISTRY, *BOUND, *TUNED, *PARTS}
-    assert not field["driftucb"].rival
-    assert not field["oracle"].rival
-    for entrant in [*TUNED.values(), *PARTS.values()]:
+    plain = [name for name, entry in REGISTRY.items() if not entry.scoped]
+    assert list(field) == [
+        *plain,
+        "oracle-bayes",
+        "linucb-tuned",
+        "discounted-tuned",
+        "sw-tuned",
+        "restart-tuned",
+        "dlinucb-tuned",
+        "driftucb-no-ladder",
+        "driftucb-no-experts",
+        "driftucb-no-mixture",
+    ]
+    not_rivals = {"driftucb", "oracle", "oracle-paper", "oracle-bayes"}
+    not_rivals |= {name for name in field if name.startswith("driftucb-no-")}
+    assert {name for name, entrant in field.items() if not entrant.rival} == not_rivals
+    assert list(tuned()) == [name for name in field if name.endswith("-tuned")]
+    assert list(field["sw-tuned"].variants)[:3] == ["50 noise", "50 .1", "100 noise"]
+    assert [len(entrant.variants) for entrant in tuned().values()] == [5, 10, 10, 8, 6]
+    assert field["linucb"].contextual
+    assert field["logistic-ucb"].contextual, "told the reward range, and sees features all the same"
+    assert not field["ucb1"].contextual
+    for entrant in [field[name] for name in field if name not in plain]:
         for build in entrant.variants.values():
             policy = build(Brief(3, 0.1))
             assert policy.choose(np.eye(3)) in (0, 1, 2)
@@ -265,8 +284,9 @@ def test_own_modules_are_found_beside_the_command(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--scenarios", "nowhere"], "scenarios: unknown nowhere"),
-        (["--policies", "nobody", "--scenarios", "dim5"], "policies: unknown nobody"),
+        (["--scenarios", "nowhere"], "scenarios: unknown 'nowhere'"),
+        (["--scenarios", "dim55"], "scenarios: unknown 'dim55' (did you mean 'dim5-v1'?)"),
+        (["--policies", "nobody", "--scenarios", "dim5"], "policies: unknown 'nobody'"),
         (["--policy", "no.such:thing", "--scenarios", "dim5"], "cannot be imported"),
         (["--policy", "justaname", "--scenarios", "dim5"], "expected 'package.module:name'"),
         (["--policy", "driftbandit:__version__", "--scenarios", "dim5"], "no function that builds"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from driftbandit import simulate
-from driftbandit.arena.entrants import TUNED
+from driftbandit.arena.entrants import tuned
 from driftbandit.arena.scenarios import SCENARIOS
 from driftbandit.policies.registry import REGISTRY, Brief
 
@@ -27,7 +27,7 @@ def test_the_best_that_forgets_by_the_clock_is_no_worse(scenario):
     variants = {
         f"{name} {label}": build
         for name in ("discounted-tuned", "sw-tuned")
-        for label, build in TUNED[name].variants.items()
+        for label, build in tuned()[name].variants.items()
         if label.endswith("noise")
     }
     assert len(variants) == 10

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -377,9 +378,8 @@ def test_a_killed_run_is_taken_up_where_it_was(tmp_path):
 
 
 def test_unknown_policies_are_named_beside_the_known_ones():
-    with pytest.raises(
-        ValueError, match=r"policies: unknown linucbb, nobody; expected some of driftucb, dlinucb, .*oracle"
-    ):
+    meant = re.escape("policies: unknown 'linucbb' (did you mean 'linucb'?), 'nobody'; expected some of ")
+    with pytest.raises(ValueError, match=f"{meant}.*dlinucb, .*oracle"):
         compare(["linucb", "linucbb", "nobody"], SMALL, [0], processes=1)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from driftbandit import World
 from driftbandit.arena import league
-from driftbandit.arena.entrants import TUNED
+from driftbandit.arena.entrants import tuned
 from driftbandit.environments.lastfm import LastFM
 from driftbandit.evaluation import fingerprints
 from driftbandit.evaluation.fingerprints import builder_fingerprint, run_key, source_fingerprint
@@ -145,10 +145,10 @@ def test_other_data_is_another_run(tmp_path, monkeypatch):
     assert len(set(keys)) == 3
 
 
-@pytest.mark.parametrize("file", ["league.py", "entrants.py"])
+@pytest.mark.parametrize("file", ["league.py", "entry.py", "linucb.py"])
 def test_code_of_the_arena_counts(tmp_path, monkeypatch, file):
     scenario = league.Scenario("", "shifts", World())
-    build = next(iter(TUNED["linucb-tuned"].variants.values()))
+    build = next(iter(tuned()["linucb-tuned"].variants.values()))
     key = league._key(scenario, 0, "linucb", build)
     read = fingerprints.Path.read_bytes
     monkeypatch.setattr(fingerprints.Path, "read_bytes", lambda path: read(path) + b"# edited" * (path.name == file))

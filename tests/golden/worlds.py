@@ -18,7 +18,6 @@ from driftbandit import (
     AdTS,
     CusumUCB,
     DLinUCB,
-    DyClu,
     GammaRestart,
     GLRklUCB,
     MetaBandit,
@@ -29,7 +28,26 @@ from driftbandit.evaluation.simulate import simulate
 from driftbandit.policies.choosing_memory.click_warning import ClickWarning
 from driftbandit.policies.registry import REGISTRY, Brief
 
-BUILDERS = {name: entry.build for name, entry in REGISTRY.items()} | {
+
+class Turns:
+    """A policy with a scope as a plain one: four users take turns."""
+
+    def __init__(self, policy):
+        self.inner, self.rounds = policy, 0
+
+    def choose(self, features, arms=None):
+        return self.inner.choose(features, scope=self.rounds % 4)
+
+    def learn(self, features, reward, arm=None):
+        self.rounds += 1
+        return self.inner.learn(features, reward, scope=(self.rounds - 1) % 4)
+
+
+def builder_of(entry):
+    return (lambda brief: Turns(entry.build(brief))) if entry.scoped else entry.build
+
+
+BUILDERS = {name: builder_of(entry) for name, entry in REGISTRY.items()} | {
     "dlinucb-thompson": lambda brief: DLinUCB(brief.dim, brief.noise, model="thompson", seed=brief.seed),
     "dlinucb-logistic": lambda brief: DLinUCB(brief.dim, 0.25, model="logistic", window=20, explore=0.3),
     "dlinucb-auto-clicks": lambda brief: DLinUCB(brief.dim, "auto", explore=0.3, delta=0.5, window_delta=0.9),
@@ -57,22 +75,6 @@ BUILDERS = {name: entry.build for name, entry in REGISTRY.items()} | {
     "m-ucb-quick": lambda brief: MUCB(window=20, threshold=1.5, reward_range=brief.reward_range, seed=brief.seed),
 }
 
-
-class Turns:
-    """A policy with a scope as a plain one: four users take turns."""
-
-    def __init__(self, policy):
-        self.inner, self.rounds = policy, 0
-
-    def choose(self, features, arms=None):
-        return self.inner.choose(features, scope=self.rounds % 4)
-
-    def learn(self, features, reward, arm=None):
-        self.rounds += 1
-        return self.inner.learn(features, reward, scope=(self.rounds - 1) % 4)
-
-
-BUILDERS |= {"dyclu": lambda brief: Turns(DyClu(brief.dim, brief.noise))}
 FEW_ARMS = (
     "wmducb1-quick",
     "wmducb1-pooled",

@@ -87,3 +87,45 @@ def test_read_only_features_are_no_new_type_for_the_kernels():
     policy.learn(pool[:, 0], 1.0)
     after = len(getattr(ridge.optimistic_arm, "signatures", ())), len(getattr(ridge.update, "signatures", ()))
     assert after == compiled
+
+
+WARM = """
+import numpy as np
+from driftbandit.kernels import ridge
+ridge.reset(np.array([0.1, 0.0, 0.0, 0.0, 1.0]), np.empty(ridge.row_size(2)), 2)
+"""
+CONSOLE = "import sys; sys.ps1 = '>>> '\n"
+SAID = "driftbandit: compiling, once; this may take half a minute\n"
+
+
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+class TestNotice:
+    """Half a minute of silence at the first call looks like a hang."""
+
+    def errors(self, folder, *command):
+        env = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache")}
+        result = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, check=False)
+        assert result.returncode == 0, result.stderr
+        return result.stderr
+
+    def test_a_console_is_told_once_and_only_if_something_is_compiled(self, tmp_path):
+        assert self.errors(tmp_path, sys.executable, "-c", CONSOLE + WARM) == SAID
+        assert self.errors(tmp_path, sys.executable, "-c", CONSOLE + WARM) == "", "loaded from the cache"
+
+    def test_a_script_whose_output_nobody_watches_stays_silent(self, tmp_path):
+        assert self.errors(tmp_path, sys.executable, "-c", WARM) == ""
+
+    def test_kernels_of_others_are_not_ours_to_announce(self, tmp_path):
+        code = "import numba, driftbandit.kernels.ridge\nnumba.njit(lambda x: x + 1)(1)"
+        assert self.errors(tmp_path, sys.executable, "-c", CONSOLE + code) == ""
+
+    def test_a_command_says_it_once_however_many_processes_compile(self, tmp_path):
+        script = str(Path(sys.executable).with_name("driftbandit"))
+        options = ["--policies", "linucb", "--seeds", "2", "--horizon", "20", "--processes", "2", "--fresh"]
+        assert self.errors(tmp_path, script, "compare", *options) == SAID
+        assert self.errors(tmp_path, script, "compare", *options) == "", "loaded from the cache"
+
+    def test_a_command_that_speaks_to_a_program_stays_silent(self, tmp_path):
+        script = str(Path(sys.executable).with_name("driftbandit"))
+        options = ["--policies", "linucb", "--seeds", "1", "--horizon", "20", "--processes", "1", "--json"]
+        assert self.errors(tmp_path, script, "compare", *options) == ""

@@ -15,6 +15,8 @@ import contextlib
 import hashlib
 import json
 import os
+import signal
+import sys
 import time
 import tomllib
 from collections import Counter
@@ -183,6 +185,7 @@ def main() -> None:
     given = parser.parse_args()
     for name, value in (("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1"), ("OPENBLAS_NUM_THREADS", "1")):
         os.environ[name] = value
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # as by Ctrl-C: end the forks
     console = Console()
     entries = tomllib.loads((HERE / "targets.toml").read_text())["target"]
     if given.words:

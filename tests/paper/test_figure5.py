@@ -15,8 +15,8 @@ pytest.importorskip("wordcloud", reason="needs the extra `data`")
 from driftbandit import DLinUCB, simulate, synthetic
 from driftbandit.environments.lastfm import LastFM, Tagging, load_tagging
 from driftbandit.paper import figure5
-from driftbandit.paper.figure5 import Tastes, Watched, profile_members
-from driftbandit.plots import Cloud, cloud_figure
+from driftbandit.paper.figure5 import Cloud, Watched, cloud_figure
+from driftbandit.paper.figure5_tastes import Tastes, profile_members
 
 ROOT = Path(__file__).parents[2]
 PLACES = (Path(os.environ.get("DRIFTBANDIT_DATA", "/nowhere")), ROOT.parent / "shared" / "data")

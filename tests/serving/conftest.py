@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from .postgres import server as postgresql_server
@@ -156,3 +157,21 @@ def make_server(tmp_path: Path, forks: Forks) -> Iterator[Callable[..., Server]]
     yield make
     for server in servers:
         server.stop()
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Address of a service of its own, open to everybody."""
+    from driftbandit.serving.server import build_app
+
+    from .live import live
+
+    with live(build_app(f"sqlite:{tmp_path_factory.mktemp('open') / 'a.db'}", secure=False)) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def http(url: str) -> Iterator[httpx.Client]:
+    """A client of that service."""
+    with httpx.Client(base_url=url, timeout=180) as client:  # policies are compiled before a loop is served
+        yield client

@@ -1,4 +1,4 @@
-"""The application behind a real socket, in a thread of the test's process."""
+"""The application behind a real socket, in a thread of the test's process, and what tests ask it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import httpx
+import numpy as np
 import uvicorn
 
 
@@ -35,3 +37,35 @@ def live(app: Any) -> Iterator[str]:
         server.should_exit = True
         thread.join(20)
         assert not thread.is_alive()
+
+
+def problem(answer: httpx.Response, status: int) -> str:
+    """Every error is a problem document; returns its detail."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    body = answer.json()
+    assert body["status"] == status
+    assert body["title"]
+    return str(body["detail"])
+
+
+def play(http: httpx.Client, path: str, rounds: int, flip: int, seed: int = 0) -> None:
+    """Rewards that follow a taste, which flips after so many rounds."""
+    rng = np.random.default_rng(seed)
+    taste = np.array([0.6, -0.5, 0.3])
+    for start in range(0, rounds, 100):
+        pools = rng.standard_normal((100, 5, 3)) / 2
+        decisions = [
+            {
+                "decision_id": f"{seed}-{start + i}",
+                "arms": [{"id": f"a{k}", "features": x} for k, x in enumerate(pool.tolist())],
+            }
+            for i, pool in enumerate(pools)
+        ]
+        results = http.post(f"{path}/decisions:batch", json={"decisions": decisions}).json()["results"]
+        rewards = []
+        for i, result in enumerate(results):
+            x = pools[i, result["decision"]["index"]]
+            value = float(x @ (taste if start + i < flip else -taste))
+            rewards.append({"decision_id": f"{seed}-{start + i}", "value": value})
+        http.post(f"{path}/rewards:batch", json={"rewards": rewards})

@@ -3,8 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftbandit.serving.loop.records import Open
-from driftbandit.serving.loop.windows import Due
+from driftbandit.serving.loop.windows import Due, Open
 
 
 def decision(seq: int, expires: int) -> Open:

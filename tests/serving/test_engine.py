@@ -12,14 +12,15 @@ import pytest
 from scipy import stats
 
 from driftbandit.policies.choosing_memory.driftucb import DriftUCB
+from driftbandit.policies.forgetting.sw_linucb import SWLinUCB
+from driftbandit.policies.registry import REGISTRY
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import Arm, CatalogueRequest, DecisionRequest, RewardRequest
 from driftbandit.serving.log.export import Wanted, ndjson, parquet, probabilities
-from driftbandit.serving.log.replay import read_export, replay_log
+from driftbandit.serving.log.rerun import read_export, rerun_log
 from driftbandit.serving.loop.config import SERVED, LoopConfig, Plan, builder
-from driftbandit.serving.loop.events import decode
-from driftbandit.serving.loop.packing import pack
-from driftbandit.serving.loop.records import Refused
+from driftbandit.serving.loop.events import Refused, decode
+from driftbandit.serving.loop.scopes import pack
 from driftbandit.serving.stores.base import StoreError
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
@@ -132,7 +133,7 @@ def test_recovery_is_byte_equal_to_a_replay_of_the_whole_log(tmp_path: Path, con
         exported = tmp_path / f"log.{kind}"
         wanted = Wanted("x", world.engine.number("x"))
         exported.write_bytes(b"".join(write(world.store.reader, wanted)))
-        replayed = replay_log(read_export(exported))
+        replayed = rerun_log(read_export(exported))
         assert (replayed.decisions, replayed.identical, replayed.differing) == (180, 180, [])
         assert replayed.digest == world.check()
 
@@ -143,14 +144,14 @@ def test_a_replay_notices_a_log_that_was_tampered_with(world: World, tmp_path: P
     text = b"".join(ndjson(world.store.reader, Wanted("x", world.engine.number("x"))))
     other = tmp_path / "other.ndjson"
     other.write_bytes(text.replace(b'"value":1.0', b'"value":0.0'))
-    found = replay_log(read_export(other))
+    found = rerun_log(read_export(other))
     assert found.identical < found.decisions == 30
     other.write_bytes(b"\n".join(text.split(b"\n")[2:]))
     with pytest.raises(ValueError, match="does not start at its beginning"):
-        replay_log(read_export(other))
+        rerun_log(read_export(other))
     other.write_bytes(b'{"kind": 3}')
     with pytest.raises(ValueError, match="row 1 is no event of a log"):
-        replay_log(read_export(other))
+        rerun_log(read_export(other))
 
 
 def test_a_missing_reward_is_the_default_when_the_window_closes(world: World) -> None:
@@ -312,7 +313,7 @@ def test_arms_are_drawn_with_the_logged_probabilities(world: World, config: dict
     expected = np.zeros(5)
     seen = np.zeros(5)
     for number in range(draws):
-        event = loop.decide(world.now, f"d{number}", None, loop.pool(arms))
+        event = loop.decide(world.now, f"d{number}", None, loop.pools.of(arms))
         chances = probabilities(event, loop.config, 5)
         assert event.propensity == chances[event.index]
         expected += chances
@@ -356,7 +357,7 @@ def test_inverse_propensity_recovers_the_mean_reward(world: World) -> None:
     for number in range(20_000):
         world.now += 10
         loop.tick(world.now)
-        event = loop.decide(world.now, f"d{number}", None, loop.pool(arms))
+        event = loop.decide(world.now, f"d{number}", None, loop.pools.of(arms))
         value = float(rng.random() < means[event.index])
         loop.reward(world.now, event.id, value, None)
         index.append(event.index)
@@ -391,7 +392,7 @@ def test_bad_requests_leave_no_trace(world: World) -> None:
     bad: list[tuple[list[Any] | None, str | None, str]] = [
         (["a0"], None, "must name one"),
         (["nope"], "ann", "not in the catalogue"),
-        (["a0", "a0"], "ann", "different ids"),
+        (["a1", "a0", "a0"], "ann", "different ids, got 'a0' more than once"),
         ([Arm("z", [1.0])], "ann", "expected 2 features"),
         ([Arm("z", [1.0, 1e300])], "ann", "too large"),
         ([Arm("z", [1.0, 2.0]), Arm("y", [1.0])], "ann", "same number of features"),
@@ -416,6 +417,9 @@ def test_bad_requests_leave_no_trace(world: World) -> None:
         {"policy": "linucb", "dim": 2, "settings": {"nope": 1}},
         {"policy": "dlinucb", "dim": 2, "settings": {"noise": "loud"}},
         {"policy": "dlinucb", "dim": 2, "settings": {"window": 10**12}},
+        {"policy": "sw-linucb", "dim": 2, "settings": {"noise": "auto"}},
+        {"policy": "linucb", "dim": 2, "settings": {"dim": 3}},
+        {"policy": "club", "dim": 2},
         {"policy": "ucb1", "reward_range": (1.0, 0.0)},
         {"policy": "linucb", "dim": 2, "feature_names": ["sports"]},
         {"policy": "ucb1", "feature_names": ["sports"]},
@@ -429,6 +433,47 @@ def test_bad_settings_are_refused(world: World, config: dict[str, Any]) -> None:
         world.loop(**config)
     assert refusal.value.status == 422
     assert world.engine.names() == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"window": 100}, SWLinUCB(2, 0.5, window=100, ridge=0.1, explore=0.5)),
+        ({"window": 100, "noise": 0.2}, SWLinUCB(2, 0.2, window=100, ridge=0.1, explore=0.2)),
+        ({"explore": 0.3}, SWLinUCB(2, 0.5, ridge=0.1, explore=0.3)),
+    ],
+)
+def test_settings_go_over_the_registrys(settings: dict[str, Any], expected: SWLinUCB) -> None:
+    policy: Any = builder(LoopConfig(dim=2), Plan("sw-linucb", settings))()
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        pool = rng.standard_normal((5, 2))
+        index = policy.choose(pool)
+        assert index == expected.choose(pool)
+        reward = float(pool[index] @ [0.5, -0.5] + 0.3 * rng.standard_normal())
+        assert policy.learn(pool[index], reward) == expected.learn(pool[index], reward)
+    assert all(policy.state()[name].tobytes() == array.tobytes() for name, array in expected.state().items())
+
+
+def test_presets_of_dlinucb_keep_their_settings_and_estimate_a_noise_that_nobody_told() -> None:
+    config = LoopConfig(dim=2)
+    for name in ("dlinucb", "dlinucb-paper", "dlinucb-released", "dlinucb-auto"):
+        assert builder(config, Plan(name, {"window": 50}))().noise == "auto"  # type: ignore[attr-defined]
+        assert builder(config, Plan(name, {"noise": 0.2}))().noise == 0.2  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("policy", "asked"), [("denband", 1), ("lints", 20)])
+def test_only_a_policy_that_draws_is_asked_more_than_once(
+    world: World, monkeypatch: pytest.MonkeyPatch, policy: str, asked: int
+) -> None:
+    kind = REGISTRY[policy].policy
+    calls = []
+    choose = kind.choose
+    world.loop(policy=policy, dim=2, floor=0.0)
+    arms = world.arms(np.eye(2))
+    monkeypatch.setattr(kind, "choose", lambda *given: calls.append(given) or choose(*given))
+    world.decide("d", arms)
+    assert len(calls) == asked
 
 
 @pytest.mark.parametrize(
@@ -609,7 +654,7 @@ def test_closed_decisions_are_indexed_between_snapshots(
     world: World, monkeypatch: pytest.MonkeyPatch, policy: str
 ) -> None:
     """A crash after that brings them back into memory as well, which must make no difference."""
-    monkeypatch.setattr("driftbandit.serving.engine.engine._INDEXED", 4)
+    monkeypatch.setattr("driftbandit.serving.engine.storage.INDEXED", 4)
     world.loop(dim=3, policy=policy, window=4.0)
     arms = world.arms(np.random.default_rng(1).standard_normal((10, 3)) / 2)
     _, answer = world.decide("first", arms)

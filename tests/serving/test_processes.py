@@ -16,9 +16,9 @@ from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import Arm, CatalogueRequest, Decision, DecisionRequest, RewardRequest
 from driftbandit.serving.engine.shards import Elsewhere, shard_of
 from driftbandit.serving.log import export
-from driftbandit.serving.log.replay import read_export, replay_log
+from driftbandit.serving.log.rerun import read_export, rerun_log
 from driftbandit.serving.loop.config import LoopConfig
-from driftbandit.serving.loop.records import Refused
+from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.server import build_app
 from driftbandit.serving.stores.base import StoreError
 from driftbandit.serving.stores.postgresql import PostgreSQLStore
@@ -163,7 +163,7 @@ def test_exports_hold_all_shards(database: str, processes: tuple[Process, Proces
     for kind in ("ndjson", "parquet"):
         path = tmp_path / f"log.{kind}"
         path.write_bytes(b"".join(export.FORMATS[kind](first.store.reader, export.Wanted("x", number))))
-        found = replay_log(read_export(path))
+        found = rerun_log(read_export(path))
         assert (found.decisions, found.identical) == (60, 60)
         assert found.digest == first.engine.digest("x")
     lines = b"".join(export.dsjson(first.store.reader, export.Wanted("x", number))).splitlines()

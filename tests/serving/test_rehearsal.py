@@ -17,8 +17,7 @@ from driftbandit.serving.engine import warmup as rehearsal
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.warmup import Rehearsals, rehearse
 from driftbandit.serving.loop.config import LoopConfig
-from driftbandit.serving.loop.events import Configured, encode
-from driftbandit.serving.loop.records import Refused
+from driftbandit.serving.loop.events import Configured, Refused, encode
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
 from .live import live
@@ -51,7 +50,7 @@ for at, policy in enumerate(SERVED):
     arms = [f"a{i}" for i in range(6)]
     loop.apply(Catalogued(0, 1, arms, features.tobytes()))
     for number in range(100):
-        pool = loop.pool(arms[:5], features[:5].copy() if number % 3 else None)
+        pool = loop.pools.of(arms[:5], features[:5].copy() if number % 3 else None)
         event = loop.decide(number, str(number), None, pool)
         loop.reward(number, str(number), float((event.index == 0) == (number < 50)), None)
         loop.tick(number)
@@ -84,7 +83,7 @@ def test_a_rehearsal_leaves_the_loop_as_it_is(tmp_path: Path) -> None:
         engine = Engine(store, lambda: START)
         engine.configure(name, config, None)
         loop = engine.parts(name)[0]
-        answers.append(loop.decide(START, "1", None, loop.pool(["x", "y"], np.eye(2))))
+        answers.append(loop.decide(START, "1", None, loop.pools.of(["x", "y"], np.eye(2))))
         rehearse(config)
         store.close()
     assert answers[0] == answers[1]

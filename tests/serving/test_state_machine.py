@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from driftbandit.serving.loop.config import Plan
-from driftbandit.serving.loop.records import Refused
+from driftbandit.serving.loop.events import Refused
 
 from .test_engine import START, World
 

@@ -7,9 +7,11 @@ import psycopg
 import pytest
 from msgspec.msgpack import encode
 
-from driftbandit.serving.stores.base import Batch, Fenced, Run, StoreError
+from driftbandit.serving.loop.events import Run
+from driftbandit.serving.stores.base import Batch, Fenced, StoreError
 from driftbandit.serving.stores.check import check_store
-from driftbandit.serving.stores.postgresql import _ALONE, PostgreSQLStore
+from driftbandit.serving.stores.leases import ALONE
+from driftbandit.serving.stores.postgresql import PostgreSQLStore
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
 
@@ -86,7 +88,7 @@ def test_a_holder_that_fell_asleep_in_a_transaction_loses_its_locks(database: st
     heir = PostgreSQLStore(database, lease=0.2)
     with sleeper._db.cursor() as asleep:
         asleep.execute("BEGIN")
-        asleep.execute(statement, (_ALONE,) if "%s" in statement else ())
+        asleep.execute(statement, (ALONE,) if "%s" in statement else ())
         deadline = time.monotonic() + 60
         while set(heir.hold()) != {0, 1}:
             assert time.monotonic() < deadline

@@ -1,23 +1,13 @@
-"""Who competes: all policies as they come, and the strongest rivals with a grid of settings to be tuned on."""
+"""Who competes: all policies as they come, and what else their files offer: grids to be tuned on, parts left out."""
 
 from __future__ import annotations
 
 import importlib
-import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, cast
 
-from driftbandit.core import Policy
-from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
-from driftbandit.policies.choosing_memory.driftucb import DriftUCB
-from driftbandit.policies.forgetting.discounted_linucb import DiscountedLinUCB
-from driftbandit.policies.forgetting.restart_linucb import RestartLinUCB
-from driftbandit.policies.forgetting.sw_linucb import SWLinUCB
-from driftbandit.policies.linear.linucb import LinUCB
-from driftbandit.policies.linear.oracle import OracleLinUCB
-from driftbandit.policies.registry import REGISTRY, Brief, Builder
+from driftbandit.policies.entry import Builder, Entry
+from driftbandit.policies.registry import REGISTRY
 
 
 @dataclass(frozen=True)
@@ -42,99 +32,30 @@ class Entrant:
     contextual: bool = True
 
 
-def _strength(brief: Brief, strength: str) -> dict[str, float]:
-    """Ridge and exploration: what Bayes' rule asks for if the noise is known, or constants that often do well."""
-    known = {"ridge": max(brief.dim * brief.noise**2, 1e-6), "explore": brief.noise}
-    return {
-        "noise": known,
-        "half": {**known, "explore": 0.5 * brief.noise},
-        ".3": {"ridge": 0.1, "explore": 0.3},
-        ".1": {"ridge": 0.1, "explore": 0.1},
-        "1/.5": {"ridge": 1.0, "explore": 0.5},
-    }[strength]
-
-
-# Functions rather than lambdas, because these travel between processes.
-
-
-def _linucb(brief: Brief, strength: str) -> Policy:
-    return LinUCB(brief.dim, **_strength(brief, strength))
-
-
-def _discounted(brief: Brief, discount: float, strength: str) -> Policy:
-    return DiscountedLinUCB(brief.dim, brief.noise, discount=discount, **_strength(brief, strength))
-
-
-def _windowed(brief: Brief, window: int, strength: str) -> Policy:
-    return SWLinUCB(brief.dim, brief.noise, window=window, **_strength(brief, strength))
-
-
-def _restarted(brief: Brief, period: int, strength: str) -> Policy:
-    return RestartLinUCB(brief.dim, brief.noise, period=period, **_strength(brief, strength))
-
-
-def _oracle(brief: Brief, strength: str) -> Policy:
-    return OracleLinUCB(brief.dim, shifts=brief.shifts, **_strength(brief, strength))
-
-
-def _dlinucb(brief: Brief, preset: str, explore: float) -> Policy:
-    return DLinUCB.preset(preset, brief.dim, brief.noise, explore=explore, seed=brief.seed)
-
-
-def _driftucb(brief: Brief, **settings: Any) -> Policy:
-    return DriftUCB(brief.dim, **settings)
-
-
-def _grid(build: Any, **settings: tuple[object, ...]) -> dict[str, Builder]:
-    return {
-        " ".join(str(value) for value in values): cast(
-            Builder, partial(build, **dict(zip(settings, values, strict=True)))
-        )
-        for values in itertools.product(*settings.values())
-    }
-
-
-_BAYES = ("noise", ".1")
-
-TUNED: dict[str, Entrant] = {
-    "linucb-tuned": Entrant("LinUCB, tuned", _grid(_linucb, strength=("noise", "half", ".3", ".1", "1/.5"))),
-    "discounted-tuned": Entrant(
-        "D-LinUCB, tuned", _grid(_discounted, discount=(0.95, 0.98, 0.99, 0.995, 0.998), strength=_BAYES)
-    ),
-    "sw-tuned": Entrant("SW-LinUCB, tuned", _grid(_windowed, window=(50, 100, 200, 400, 1000), strength=_BAYES)),
-    # No period of the worlds is among these: restarts that fall on the shifts by construction would be an oracle's.
-    "restart-tuned": Entrant("RestartLinUCB, tuned", _grid(_restarted, period=(150, 300, 600, 1000), strength=_BAYES)),
-    "dlinucb-tuned": Entrant("dLinUCB, tuned", _grid(_dlinucb, preset=("table1", "released"), explore=(0.1, 0.3, 0.6))),
-}
-"""Told the noise, and tuned in every scenario."""
-
-BOUND = {"oracle-bayes": Entrant("Oracle (Bayes)", {"": partial(_oracle, strength="noise")}, rival=False)}
-"""Told the true shifts and the noise, with the ridge and exploration that Bayes' rule asks for: hard to beat."""
-
-PARTS: dict[str, Entrant] = {
-    "driftucb-no-ladder": Entrant("DriftUCB without ladder", {"": partial(_driftucb, detect=False)}, rival=False),
-    "driftucb-no-experts": Entrant("DriftUCB without experts", {"": partial(_driftucb, memory=())}, rival=False),
-    "driftucb-no-mixture": Entrant("DriftUCB without mixture", {"": partial(_driftucb, mix=False)}, rival=False),
-}
-"""Our own policy with one part switched off: what does it buy?"""
-
 OURS = "driftucb"
 REFERENCE = "oracle-paper"
 """Told the true shifts, restarts there, and explores by the paper's alpha_t."""
 
 
 def entrants() -> dict[str, Entrant]:
-    """Everyone: the registry, the tuned rivals, and DriftUCB in parts."""
-    plain = {
-        name: Entrant(
-            entry.title,
-            {"": entry.build},
-            rival=name != OURS and not name.startswith("oracle"),
-            contextual=entry.told != "reward range",
-        )
-        for name, entry in REGISTRY.items()
+    """Everyone: the registry, then the variants of its policies that are meant for the arena."""
+    entries = [entry for entry in REGISTRY.values() if not entry.scoped]
+    variants = [(variants, entry) for entry in entries for variants in entry.variants]
+    variants.sort(key=lambda pair: (pair[0].place, pair[0].name))
+    return {
+        **{entry.name: _entrant(entry, entry.title, {"": entry.build}) for entry in entries},
+        **{found.name: _entrant(entry, found.title, found.builders(entry)) for found, entry in variants},
     }
-    return {**plain, **BOUND, **TUNED, **PARTS}
+
+
+def tuned() -> dict[str, Entrant]:
+    """Those with several settings, of which the best on the tuning seeds plays; they are told the noise."""
+    return {name: entrant for name, entrant in entrants().items() if len(entrant.variants) > 1}
+
+
+def _entrant(entry: Entry, title: str, variants: Mapping[str, Builder]) -> Entrant:
+    rival = entry.name != OURS and not entry.knows_shifts
+    return Entrant(title, variants, rival=rival, contextual=entry.contextual)
 
 
 def imported(path: str) -> object:

@@ -1,4 +1,4 @@
-"""Play the arena: tune rivals on some seeds, play everyone on others, keep a line a run, go on where it stopped."""
+"""Play the arena: tune rivals on some seeds, play everyone on others, keep one line per run, continue later."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def play_all(
     Returns
     -------
     results : list of Result
-        A run each, on `seeds`.
+        One per run, on `seeds`.
     chosen : dict
         The variant that did best on the tuning seeds, by scenario and entrant, of those that have a grid.
     """

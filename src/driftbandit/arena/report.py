@@ -8,7 +8,7 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import cast
 
-from driftbandit.arena.entrants import TUNED, Entrant, entrants, imported
+from driftbandit.arena.entrants import Entrant, entrants, imported, tuned
 from driftbandit.arena.league import FIRST_TUNING_SEED, Result, play_all
 from driftbandit.arena.scenarios import QUICK, SCENARIOS, Scenario, kind_of
 from driftbandit.arena.scoreboard import (
@@ -19,7 +19,7 @@ from driftbandit.arena.scoreboard import (
     scoreboard,
     time_table,
 )
-from driftbandit.core import as_count
+from driftbandit.core import as_count, unknown_name
 from driftbandit.environments.hetrec import HybridUser
 from driftbandit.environments.rounds import Environment
 from driftbandit.environments.tables import data_folder
@@ -117,7 +117,7 @@ def run(
 
 
 def _scenarios(names: Sequence[str], own: Sequence[str]) -> tuple[dict[str, Scenario], dict[str, str]]:
-    """Scenarios by name, and those that cannot be played with the reason."""
+    """Scenarios by name, and for each that cannot be played the reason."""
     chosen: dict[str, Scenario] = {}
     for name in names:
         found = {
@@ -126,7 +126,8 @@ def _scenarios(names: Sequence[str], own: Sequence[str]) -> tuple[dict[str, Scen
             if name in ("all", full, scenario.kind, full.rsplit("-v", 1)[0])
         }
         if not found:
-            raise ValueError(f"scenarios: unknown {name}; expected 'all', a kind, or some of {', '.join(SCENARIOS)}")
+            kinds = {scenario.kind: None for scenario in SCENARIOS.values()}
+            raise ValueError(unknown_name("scenarios", name, ["all", *kinds, *SCENARIOS]))
         chosen |= found
     for path in own:
         thing = imported(path)
@@ -159,11 +160,11 @@ def _entrants(names: Sequence[str], own: Sequence[str]) -> dict[str, Entrant]:
         if name == "all":
             chosen |= known
         elif name == "tuned":
-            chosen |= TUNED
+            chosen |= tuned()
         elif name in known:
             chosen[name] = known[name]
         else:
-            raise ValueError(f"policies: unknown {name}; expected 'all', 'tuned', or some of {', '.join(known)}")
+            raise ValueError(unknown_name("policies", name, ["all", "tuned", *known]))
     for path in own:
         build = imported(path)
         if not callable(build):

@@ -47,7 +47,7 @@ class Scenario:
 
 
 def kind_of(environment: Environment) -> Kind:
-    """Where an environment belongs that comes without a `Scenario`.
+    """Kind of an environment that comes without a `Scenario`.
 
     >>> kind_of(World(path="rotation")), kind_of(World()), kind_of(World(share=0.0))
     ('drift', 'shifts', 'still')

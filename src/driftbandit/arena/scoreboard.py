@@ -81,7 +81,7 @@ def scoreboard(
     entrants: Mapping[str, Entrant],
     chosen: Mapping[tuple[str, str], str],
 ) -> Table:
-    """A line a scenario: ours, the oracle, the best rival, and how we stand against them."""
+    """One line per scenario: ours, the oracle, the best rival, and how we stand against them."""
     lines = []
     for name in scenarios:
         ours = scores.get((name, OURS))
@@ -114,7 +114,7 @@ def scoreboard(
 
 
 def regret_tables(scores: Scores, scenarios: Mapping[str, Scenario], entrants: Mapping[str, Entrant]) -> list[Table]:
-    """Regret of everyone, policies down and scenarios across, a table a kind of scenario."""
+    """Regret of everyone: one table per kind of scenario, with policies down and scenarios across."""
     kinds = {"shifts": "Sudden shifts", "still": "Nothing changes", "drift": "Slow drift", "real": "Real data"}
     tables = []
     for kind, title in kinds.items():
@@ -161,7 +161,7 @@ def detection_table(scores: Scores, scenarios: Mapping[str, Scenario], entrants:
         )
     return Table(
         "Detection",
-        ("policy", "median delay", "missed a run", "false alarms a run, shifts", "false alarms a run, still"),
+        ("policy", "median delay", "missed per run", "false alarms per run, shifts", "false alarms per run, still"),
         tuple(lines),
         "Only policies that ever reported a change. Delays are in rounds: the median over scenarios of their medians.",
     )
@@ -206,7 +206,8 @@ def _mean(score: Score | None) -> str:
 def heatmap(scores: Scores, scenarios: Mapping[str, Scenario], entrants: Mapping[str, Entrant]) -> Figure:
     """Regret of everyone as a multiple of the best in its scenario."""
     import matplotlib.colors as colours
-    from matplotlib.figure import Figure
+
+    from driftbandit.plots import Picture
 
     names = [name for name in scenarios if any((name, policy) in scores for policy in entrants)]
     ratios = np.full((len(entrants), len(names)), np.nan)
@@ -216,7 +217,7 @@ def heatmap(scores: Scores, scenarios: Mapping[str, Scenario], entrants: Mapping
     order = _order(ratios)
     ratios = ratios[order]
     titles = [list(entrants.values())[row].title for row in order]
-    figure = Figure(figsize=(3.2 + 0.42 * len(names), 1.8 + 0.3 * len(order)), layout="constrained")
+    figure = Picture(figsize=(3.2 + 0.42 * len(names), 1.8 + 0.3 * len(order)), layout="constrained")
     axes = figure.subplots()
     image = axes.imshow(
         ratios, cmap="viridis_r", norm=colours.LogNorm(1.0, _WORST), aspect="auto", interpolation="nearest"

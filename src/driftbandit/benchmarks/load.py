@@ -18,7 +18,7 @@ import numpy as np
 
 @dataclass(slots=True)
 class Load:
-    """What a stretch of load came to.
+    """What was measured while load was sent.
 
     Attributes
     ----------
@@ -114,14 +114,14 @@ class _Connection(asyncio.Protocol):
 
 
 def drive(port: int, pid: int, requests: Sequence[Iterator[bytes]], seconds: float, pace: float | None = None) -> Load:
-    """Send the requests of each iterator over a connection of its own, for so long.
+    """Send the requests of each iterator over a connection of its own, for some seconds.
 
     Parameters
     ----------
     pid : int
         The server's process.
     pace : float, optional
-        Requests a second, all connections together; otherwise as many as are answered.
+        Requests per second, all connections together; otherwise as many as are answered.
     """
     load = Load()
 

@@ -37,8 +37,8 @@ class Figure:
     name : str
         What was done.
     seconds, busy : float
-        How long it took, and how long a processor worked on it, each at best. On a machine with other work the first is
-        longer, and the second about what the first would be without.
+        How long it took by the clock, and how much processor time, each the best of some repeats. Other work on the
+        machine makes the first longer and hardly changes the second.
     count : int
         Lines or events; 0 where they are not what matters.
     memory : int or None
@@ -56,7 +56,7 @@ class Figure:
 
     @property
     def rate(self) -> float:
-        """How many a second; how often a second where nothing is counted."""
+        """Lines or events per second; runs per second where nothing is counted."""
         return (self.count or 1) / self.seconds
 
 

@@ -44,7 +44,7 @@ class VowpalWabbit:
 
 
 class River:
-    """river's LinUCBDisjoint: one model an arm on shared context features; takes no arm features."""
+    """river's LinUCBDisjoint: one model per arm on shared context features; takes no arm features."""
 
     def __init__(self, dim: int, arms: int) -> None:
         from river import bandit
@@ -63,7 +63,7 @@ class River:
 
 
 class ContextualBandits:
-    """contextualbandits' LinUCB: one model an arm on shared context features; takes no arm features."""
+    """contextualbandits' LinUCB: one model per arm on shared context features; takes no arm features."""
 
     def __init__(self, dim: int, arms: int) -> None:
         from contextualbandits.online import LinUCB

@@ -16,7 +16,7 @@ import tempfile
 import time
 import urllib.request
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,15 +33,16 @@ BATCH = 100
 _CONSTANT = """
 import msgspec, sys
 from contextlib import asynccontextmanager
-from driftbandit.serving.api.app import App, Response, Route
+from driftbandit.serving.api.app import App, Response
+from driftbandit.serving.api.routes import Route
 from driftbandit.serving.engine.messages import Decision, DecisionRequest, RewardRequest
 from driftbandit.serving.server import serve
 decision, reward = msgspec.json.Decoder(DecisionRequest), msgspec.json.Decoder(RewardRequest)
 ANSWER = msgspec.json.encode(Decision("0123456789abcdef", "a1", 1, 0.955, "1.100", "2026-01-01T00:00:00.000Z"))
-async def decide(request):
+async def decide(request, loop):
     decision.decode(request.body)
     return Response(201, ANSWER)
-async def learn(request):
+async def learn(request, loop, id):
     reward.decode(request.body)
     return Response(200, b'{"status":"accepted"}')
 @asynccontextmanager
@@ -53,7 +54,7 @@ routes = [
 ]
 serve(App(routes, lambda: None, life), "127.0.0.1", int(sys.argv[1]))
 """
-_SERVE = """
+SERVE = """
 import sys
 from driftbandit.serving.server import build_app, serve
 serve(build_app("sqlite:" + sys.argv[2], secure=False), "127.0.0.1", int(sys.argv[1]))
@@ -61,13 +62,15 @@ serve(build_app("sqlite:" + sys.argv[2], secure=False), "127.0.0.1", int(sys.arg
 
 
 @contextmanager
-def server(script: str, core: int | None, *arguments: str) -> Iterator[tuple[int, int]]:
+def server(
+    script: str, core: int | None, *arguments: str, env: Mapping[str, str] | None = None
+) -> Iterator[tuple[int, int]]:
     """Run a server on one core; yields its port and process id."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
     pin = ["taskset", "-c", str(core)] if core is not None else []
-    process = subprocess.Popen([*pin, sys.executable, "-c", script, str(port), *arguments])
+    process = subprocess.Popen([*pin, sys.executable, "-c", script, str(port), *arguments], env=env)
     try:
         deadline = time.monotonic() + 60.0
         while True:
@@ -152,7 +155,7 @@ def measure(*, seconds: float = 4.0, turns: int = 3, connections: int = 256, bat
     plain, single, many, half = Load(), Load(), Load(), Load()
     with (
         tempfile.TemporaryDirectory() as folder,
-        server(_SERVE, core, str(Path(folder, "a.db"))) as (port, pid),
+        server(SERVE, core, str(Path(folder, "a.db"))) as (port, pid),
         server(_CONSTANT, core) as (constant, constant_pid),
     ):
         set_up(port)
@@ -185,9 +188,9 @@ def measure(*, seconds: float = 4.0, turns: int = 3, connections: int = 256, bat
 
 
 def memory(decisions: int = 1_000_000, *, steps: int = 10) -> list[float]:
-    """Megabytes that the service has resident after each tenth of so many decisions, each with its reward."""
+    """Resident megabytes of the service after each tenth of this many decisions, each with its reward."""
     found = []
-    with tempfile.TemporaryDirectory() as folder, server(_SERVE, None, str(Path(folder, "a.db"))) as (port, pid):
+    with tempfile.TemporaryDirectory() as folder, server(SERVE, None, str(Path(folder, "a.db"))) as (port, pid):
         set_up(port)
         for step in range(steps):
             count = decisions // steps // BATCH // 2

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from driftbandit.serving.loop.config import LoopConfig, Plan, builder
-from driftbandit.serving.loop.packing import Arena, pack, unpack
+from driftbandit.serving.loop.scopes import Slab, pack, unpack
 from driftbandit.serving.stores.base import Batch, Snapshot
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
@@ -73,9 +73,9 @@ def _memory(names: list[str], data: bytes) -> float:
     gc.collect()
     tracemalloc.start()
     try:
-        arena = Arena()
+        slab = Slab()
         for name in names:
-            arena.put("".join(name), data)  # a name of its own
+            slab.put("".join(name), data)  # a name of its own
         return tracemalloc.get_traced_memory()[0] / len(names)
     finally:
         tracemalloc.stop()

@@ -19,9 +19,6 @@ from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
 from driftbandit.policies.choosing_memory.driftucb import DriftUCB
 from driftbandit.policies.linear.linucb import LinUCB
 
-SIZES = ((6, 10), (10, 10), (25, 25), (25, 1000), (100, 100))
-"""Features and arms a round."""
-
 ROUNDS = 5000
 REPEATS = 3
 
@@ -85,7 +82,7 @@ BASELINES: dict[str, Callable[[int, int], Player]] = {
 
 
 def _play(player: Player, stream: Stream, rounds: int, seconds: float = float("inf")) -> float:
-    """Seconds a round; stops early after `seconds`.
+    """Seconds per round; stops early after `seconds`.
 
     The candidates are copied into one buffer first, as a service would gather them: a policy rarely meets features that
     are not in the processor's cache.
@@ -115,11 +112,12 @@ class _Nobody:
 
 
 def measure(
-    sizes: Sequence[tuple[int, int]] = SIZES, *, seed: int = 0, peers: bool = True, rounds: int = ROUNDS
+    sizes: Sequence[tuple[int, int]], *, seed: int = 0, peers: bool = True, rounds: int = ROUNDS
 ) -> dict[str, dict[tuple[int, int], float]]:
     """Microseconds per choose + learn, by name and size: the best of three runs, taken in turns.
 
-    Every run starts from an untrained model. Peers, which are slow, play for two seconds a size.
+    A size is a number of features and a number of arms per round.
+    Every run starts from an untrained model. Peers, which are slow, play for two seconds at each size.
     """
     result: dict[str, dict[tuple[int, int], float]] = {}
     for dim, arms in sizes:

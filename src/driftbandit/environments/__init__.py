@@ -1,4 +1,4 @@
-"""Where rounds come from."""
+"""Where rounds come from: simulated worlds, LastFM, Delicious, and logs in the format of Yahoo!'s."""
 
 from driftbandit.environments.rounds import Rounds
 from driftbandit.environments.synthetic import PRESETS, World, synthetic, world

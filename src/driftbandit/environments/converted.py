@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from numpy.typing import NDArray
+from platformdirs import user_cache_path
 
 from driftbandit.files import whole_file
 
@@ -41,7 +42,7 @@ class Form:
     folder : Path
         Where its files are.
     sources : tuple of str
-        Names of the files that are read; one that is not there counts as that.
+        Names of the files that are read; that one is missing is part of the fingerprint.
     settings : str
         What else the result depends on, as part of a file name.
     suffix : str
@@ -118,8 +119,7 @@ def _place_in(cache: Path, name: str, folder: Path) -> Path:
 
 
 def _user_cache() -> Path:
-    base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path("~/.cache").expanduser()) / "driftbandit"
+    return user_cache_path("driftbandit", appauthor=False)
 
 
 def _may_write(folder: Path) -> bool:

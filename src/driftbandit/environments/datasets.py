@@ -125,7 +125,7 @@ class Found:
 
 
 def locate(name: str, data: str | os.PathLike[str] | None = None) -> Path:
-    """Folder of a data set; `data` is the folder of all of them, or its own.
+    """Folder of a data set; `data` is the folder that holds all data sets, or this one's own.
 
     Raises
     ------

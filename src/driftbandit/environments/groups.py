@@ -12,6 +12,7 @@ import numpy as np
 
 from driftbandit.core import Floats, Ints, as_count, as_number
 from driftbandit.environments.log import Log
+from driftbandit.extras import pip_install
 
 _MOST_FITTED = 100_000
 """Users that k-means looks at, taken at even distances; more would not move the centres."""
@@ -99,7 +100,7 @@ def _centres(users: Floats, groups: int, seed: int) -> Floats:
     try:
         from sklearn.cluster import KMeans  # noqa: PLC0415 - an extra, and slow to import
     except ImportError as error:
-        raise ImportError("groups of users need scikit-learn: pip install 'driftbandit[data]'") from error
+        raise ImportError(f"groups of users need scikit-learn: {pip_install('data')}") from error
     different = len(np.unique(users, axis=0))
     if different < groups:
         raise ValueError(f"groups: expected at most {different}, the different users to fit on, got {groups}")

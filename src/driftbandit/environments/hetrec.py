@@ -18,6 +18,7 @@ import numpy as np
 from driftbandit.core import Floats, Ints, as_count
 from driftbandit.environments.converted import Form, load_arrays, save_arrays
 from driftbandit.environments.rounds import Rounds
+from driftbandit.extras import pip_install
 
 Reduction = Literal["pca", "svd"]
 
@@ -35,7 +36,7 @@ class Interactions:
     Attributes
     ----------
     features : array of shape (A, d)
-        One row an item.
+        One row per item.
     users, items, times : arrays of shape (n,)
         Events: who tagged which item when. Users and items are row numbers.
     tagged_users, tagged_items : arrays
@@ -126,7 +127,7 @@ class HybridUser:
         raise NotImplementedError
 
     def fingerprint(self) -> str:
-        """What the folder is, and its files are, right now: `$DRIFTBANDIT_DATA` is not among the settings."""
+        """The folder and the state of its files now; the settings do not say where `$DRIFTBANDIT_DATA` points."""
         form = self.form()
         return f"{form.folder.resolve()} {form.file_name()}"
 
@@ -166,7 +167,7 @@ def tag_features(items: Ints, tags: Ints, weights: Floats, components: int, redu
         from sklearn.decomposition import PCA, TruncatedSVD
         from sklearn.feature_extraction.text import TfidfTransformer
     except ImportError as error:
-        raise ImportError("features from tags need scikit-learn: pip install 'driftbandit[data]'") from error
+        raise ImportError(f"features from tags need scikit-learn: {pip_install('data')}") from error
     counts = coo_matrix((weights, (items, tags))).tocsr()
     as_count("components", components)
     if components >= min(counts.shape):

@@ -75,7 +75,7 @@ def read(folder: Path, reduction: Reduction = "svd", components: int = 25) -> In
 
 @dataclass(frozen=True, eq=False)
 class Tagging:
-    """Who gave which tag: one entry a tag assignment.
+    """Who gave which tag: one entry per tag assignment.
 
     Attributes
     ----------

@@ -177,7 +177,7 @@ class Log:
     def only(self, keep: NDArray[np.bool_]) -> Log:
         """Return the events that displayed one of these articles, with all others taken out of the candidate sets.
 
-        Of a displayed article that was drawn uniformly, it is still so among the candidates that are left.
+        An article that was drawn uniformly among all candidates was also drawn uniformly among those that are left.
         """
         if keep.dtype != np.bool_ or keep.shape != self.articles.shape:
             raise ValueError(f"keep: expected {len(self.articles)} truth values, got {keep.dtype} of {keep.shape}")

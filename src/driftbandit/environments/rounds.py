@@ -63,6 +63,14 @@ class Rounds:
     def __len__(self) -> int:
         return len(self.pools)
 
+    def __repr__(self) -> str:
+        rows, dim = self.catalogue.shape
+        shifts = f"{len(self.shifts)} shift" + ("" if len(self.shifts) == 1 else "s")
+        return (
+            f"Rounds({len(self):,} rounds, {self.pools.shape[1]} arms shown in each, catalogue of {rows:,} x {dim}, "
+            f"{shifts}, noise {self.noise:g}, seed {self.seed})"
+        )
+
     @property
     def dim(self) -> int:
         """Number of features."""

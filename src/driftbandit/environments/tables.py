@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+from platformdirs import user_data_path
 
 from driftbandit.core import Ints
 
-_DEFAULT = Path("~/.local/share/driftbandit")
 _SHOWN = 40
 """Characters of a wrong cell that an error message shows."""
 _MOST_DIGITS = 1000
@@ -19,7 +19,7 @@ _WHOLE = re.compile(r"-?[0-9]+")
 
 
 def data_folder(name: str, folder: str | os.PathLike[str] | None = None) -> Path:
-    """Folder of a data set: the one given, else `$DRIFTBANDIT_DATA`/name, else a default in the user's home.
+    """Folder of a data set: the one given, else `$DRIFTBANDIT_DATA`/name, else one in the user's folder for data.
 
     Raises
     ------
@@ -31,7 +31,7 @@ def data_folder(name: str, folder: str | os.PathLike[str] | None = None) -> Path
     else:
         variable = os.environ.get("DRIFTBANDIT_DATA")
         places = [Path(variable) / name] if variable else []
-        places.append(_DEFAULT.expanduser() / name)
+        places.append(_user_data() / name)
     for place in places:
         if place.is_dir():
             return place
@@ -42,8 +42,12 @@ def data_folder(name: str, folder: str | os.PathLike[str] | None = None) -> Path
 
 
 def default_folder() -> Path:
-    """Where data sets are put that the user has no other place for: `$DRIFTBANDIT_DATA`, or a default in their home."""
-    return Path(os.environ.get("DRIFTBANDIT_DATA") or _DEFAULT.expanduser())
+    """Where to put data sets: `$DRIFTBANDIT_DATA`, or the user's folder for data."""
+    return Path(os.environ.get("DRIFTBANDIT_DATA") or _user_data())
+
+
+def _user_data() -> Path:
+    return user_data_path("driftbandit", appauthor=False)
 
 
 def read_numbers(path: Path, columns: tuple[str, ...], *, lenient: bool = False) -> Mapping[str, Ints]:

@@ -1,4 +1,4 @@
-"""The Yahoo! R6A log, parsed once and mapped into memory ever after."""
+"""The Yahoo! R6A log, parsed once, then mapped into memory."""
 
 from __future__ import annotations
 

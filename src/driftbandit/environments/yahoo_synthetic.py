@@ -264,7 +264,7 @@ def _pair(name: str, given: tuple[float, float], low: float, high: float) -> tup
 
 
 def _day_names(folder: Path, days: int, suffix: str) -> list[Path]:
-    """Names for the days, in a folder that has no other days: they would be read as parts of this log."""
+    """Names of the day files; refuses a folder with other days, which would be read as parts of this log."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: expected a folder for {days} days, got a file")
     folder.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypedDict
 
-from driftbandit.core import Policy, as_count
+from driftbandit.core import Policy, as_count, unknown_name
 from driftbandit.environments.rounds import Environment, Rounds
 from driftbandit.evaluation.fingerprints import run_key
 from driftbandit.evaluation.simulate import simulate
@@ -68,9 +68,9 @@ def compare(
         Folder for the traces. A trace that is already there, made by the same code from the same settings, is not run
         again; those of lambdas and whatever else cannot be pickled always are.
     processes : int, optional
-        Number of processes, by default one a core. The results do not depend on it.
+        Number of processes, by default one per core. The results do not depend on it.
     progress : bool
-        Show a progress bar on standard error.
+        Show a progress bar, in a terminal or a notebook.
     fresh : bool
         Run everything again.
 
@@ -137,7 +137,7 @@ def compare(
 
 
 def _entrants(policies: Iterable[str] | Mapping[str, Builder]) -> dict[str, Builder | None]:
-    """Builders by name; None stands for the registry's, which need not travel between processes."""
+    """Builders by name; None stands for the package's own policies, which need not travel between processes."""
     if isinstance(policies, str) or not isinstance(policies, Iterable):
         raise ValueError(f"policies: expected names or a mapping of names to builders, got {policies!r}")
     if isinstance(policies, Mapping):
@@ -147,9 +147,8 @@ def _entrants(policies: Iterable[str] | Mapping[str, Builder]) -> dict[str, Buil
         return dict(policies)
     names = list(policies)
     if unknown := [str(name) for name in names if name not in REGISTRY]:
-        known = ", ".join(REGISTRY)
-        raise ValueError(f"policies: unknown {', '.join(unknown)}; expected some of {known}")
-    return dict.fromkeys(names)
+        raise ValueError(unknown_name("policies", unknown, REGISTRY))
+    return {name: None if REGISTRY.is_shipped(name) else REGISTRY[name].build for name in names}
 
 
 def trace_path(folder: str, setting: str, name: str, seed: int) -> Path:

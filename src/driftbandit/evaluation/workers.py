@@ -13,6 +13,8 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import TypeVar
 
 from driftbandit.core import as_count
+from driftbandit.evaluation.progress import progress_bar
+from driftbandit.kernels.compile import NOTICE
 
 Job = TypeVar("Job")
 
@@ -23,7 +25,7 @@ _SIGNAL_ON_PARENTS_DEATH = 1  # Linux's PR_SET_PDEATHSIG
 
 
 def as_processes(processes: int | None) -> int:
-    """Number of processes, one a core by default, or ValueError."""
+    """Number of processes, one per core by default, or ValueError."""
     return os.cpu_count() or 1 if processes is None else as_count("processes", processes)
 
 
@@ -58,28 +60,15 @@ def work_off(
     total, finished, runs_of :
         What the progress bar counts: all runs, those already done, and how many a job is.
     """
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    console = Console(stderr=True)
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("runs"),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not (progress and console.is_terminal),
-        transient=True,
-    )
-    task = bar.add_task("playing", total=total, completed=finished)
     workers = _in_parallel(jobs, work, processes) if processes > 1 and len(jobs) > 1 else None
     if workers:
         next(workers)  # forks them, before the bar starts a thread
-    with bar:
+    with progress_bar("playing", wanted=progress, unit="runs") as show:
+        show(finished, total)
         for done in workers or ([_after(work, job)] for job in jobs):
             for job in done:
-                bar.advance(task, runs_of(job))
+                finished += runs_of(job)
+                show(finished, total)
                 yield job
 
 
@@ -95,9 +84,10 @@ def _in_parallel(jobs: Sequence[Job], work: Callable[[Job], object], processes: 
     """
     # Forked workers start at once and need no import guard in the user's script.
     method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
+    context = multiprocessing.get_context(method)
     others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(
-        min(processes, len(jobs)), multiprocessing.get_context(method), initializer=_follow_parent
+        min(processes, len(jobs)), context, initializer=_follow_parent, initargs=(NOTICE.share(context),)
     ) as pool:
         futures = [pool.submit(_after, work, job) for job in jobs]
         try:
@@ -110,8 +100,9 @@ def _in_parallel(jobs: Sequence[Job], work: Callable[[Job], object], processes: 
             raise
 
 
-def _follow_parent() -> None:
-    """Leave Ctrl-C to the parent, and do not outlive it."""
+def _follow_parent(turn: object) -> None:
+    """Leave Ctrl-C to the parent, do not outlive it, and say with it, once, that kernels are compiled."""
+    NOTICE.take(turn)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SIGNAL_ON_PARENTS_DEATH, signal.SIGKILL)

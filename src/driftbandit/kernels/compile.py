@@ -1,15 +1,23 @@
-"""How kernels are compiled: once, cached on disk, without holding the GIL."""
+"""How kernels are compiled: once, cached on disk, without holding the GIL.
+
+A person who waits for it is told once, on standard error, that compiling takes a while.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import sys
+import threading
 from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.core import event
 
 _LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
@@ -60,6 +68,53 @@ def fill_in(template: F, name: str, **kernels: Callable[..., Any]) -> F:
 def _compile(function: F, *, cache: bool) -> F:
     compiled = numba.njit(function, cache=cache, nogil=True, fastmath=_FASTMATH, error_model="numpy")
     return cast(F, compiled)
+
+
+class _Notice(event.Listener):
+    """Says once that kernels are being compiled.
+
+    Numba calls it when it compiles something, not when it loads what is cached and not when compiled code runs.
+    """
+
+    def __init__(self) -> None:
+        self._turn: Any = threading.Lock()
+        self._shared = False
+
+    def share(self, context: BaseContext) -> Any:
+        """Lock by which this process and its workers take turns, so that only one of them says it."""
+        if not self._shared:
+            turn = context.Lock()
+            if self._turn.locked():
+                turn.acquire()
+            self.take(turn)
+        return self._turn
+
+    def take(self, turn: Any) -> None:
+        """Use a lock that `share` returned in the parent process."""
+        self._turn, self._shared = turn, True
+
+    def on_start(self, event: Any) -> None:
+        """Numba starts to compile."""
+        ours = event.data["dispatcher"].py_func.__module__.startswith("driftbandit.")
+        if ours and _somebody_waits() and self._turn.acquire(False):
+            with suppress(OSError, ValueError):  # nobody may be listening any more
+                print("driftbandit: compiling, once; this may take half a minute", file=sys.stderr, flush=True)
+
+    def on_end(self, event: Any) -> None:
+        """Numba has compiled it."""
+
+
+def _somebody_waits() -> bool:
+    """In a console or notebook, in a driftbandit command that does not speak to a program, or in a terminal."""
+    if hasattr(sys, "ps1"):
+        return True
+    if Path(sys.argv[0] if sys.argv else "").stem == "driftbandit":
+        return "--json" not in sys.argv
+    return sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
+
+
+NOTICE = _Notice()
+event.register("numba:compile", NOTICE)  # type: ignore[no-untyped-call]
 
 
 @jit

@@ -18,12 +18,12 @@ from driftbandit.evaluation.replay import Replay
 from driftbandit.evaluation.replays import Entrant, Stream, replay_all
 from driftbandit.evaluation.results import number_of
 from driftbandit.paper.figure3_logs import DAYS, PLAN, Prepared, prepare
+from driftbandit.paper.figure3_picture import figure
 from driftbandit.paper.figure3_results import (
     SIDES,
     Side,
     claims_table,
     detection_table,
-    figure,
     plain_rows,
     rate_table,
     settings_table,
@@ -65,7 +65,7 @@ def adts(seed: int) -> AdTS:
 
 
 def dlinucb(seed: int, explore: float | None = None, noise: float | Literal["auto"] = "auto") -> DLinUCB:
-    """dLinUCB that estimates the noise; that no given one works on clicks is what the told ones are here to show."""
+    """dLinUCB that estimates the noise, or is told one, to show that no told noise works on clicks."""
     policy = DLinUCB(DIM, noise, explore=explore)
     policy.warned.first("clicks")  # as if said already: a filter would also hush policies that are not ours
     return policy

@@ -85,7 +85,7 @@ class Prepared:
 
     @property
     def made_up(self) -> bool:
-        """Whether the log is no real one; also one that was made up before is known by its plan."""
+        """Whether the log is made up; one that was made up earlier is known by its plan."""
         return (self.days / "plan.npz").exists()
 
     def planted(self) -> Ints | None:

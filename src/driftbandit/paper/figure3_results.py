@@ -1,9 +1,9 @@
-"""What Figure 3 shows of its replays: rates, ratios, delays of detection, and the picture."""
+"""The tables of Figure 3: rates, ratios and delays of detection, from replays."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,10 +14,6 @@ from driftbandit.evaluation.intervals import Interval
 from driftbandit.evaluation.replay import Replay, rate_ratio
 from driftbandit.evaluation.results import Table, detection_cells
 from driftbandit.paper.figure3_logs import HOURS, Prepared
-from driftbandit.plots import ArticlePanel, RatePanel, rate_figure
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Replays = Mapping[str, Mapping[str, Sequence[Replay]]]
 """Replays by side ('users', 'articles', and 'others' of users with other settings) and policy, one for each log."""
@@ -35,11 +31,6 @@ CLAIMS = (
 
 
 SIDES = ("users", "articles")
-
-SAMPLES = 4
-"""Articles in panel (c): those that dLinUCB learned most about."""
-OBSERVATIONS = 2000
-_LEAST_POINTS = 8
 
 
 class Side:
@@ -173,35 +164,3 @@ def plain_rows(replays: Replays) -> list[dict[str, Any]]:
         events = sum(len(run.matched) for run in runs)
         rows.append({"side": kind, "policy": name, **plain, "events": events, "alarms": _alarms(runs)})
     return rows
-
-
-def figure(sides: Sequence[Side], replays: Replays, kind: str) -> Figure:
-    """The picture, of one log: its two sides."""
-    panels = []
-    for letter, side in zip("ab", sides, strict=True):
-        curves = {}
-        for name, runs in replays[side.kind].items():
-            ends, rates = runs[0].trailing()
-            curves[name] = (side.hours[ends - 1], rates)
-        panels.append(RatePanel(f"({letter}) models of {side.kind}", curves, side.planted_hours))
-    articles = sides[1]
-    displayed = articles.log.displayed()
-    detector = replays["articles"]["dLinUCB"][0]
-    samples = []
-    learned = np.bincount(displayed[detector.matched], minlength=len(articles.log.articles))
-    for row in np.argsort(-learned, kind="stable")[:SAMPLES].tolist():
-        shown = np.flatnonzero(displayed == row)
-        size = min(OBSERVATIONS, len(shown) // _LEAST_POINTS)
-        if not size:
-            continue
-        blocks = np.array_split(shown, round(len(shown) / size))
-        alarms = [event for event, change in detector.changes if change.kind in ALARMS and displayed[event] == row]
-        samples.append(
-            ArticlePanel(
-                f"article {articles.log.articles[row]}, points of about {size:,} displays",
-                np.array([articles.hours[block].mean() for block in blocks]),
-                np.array([articles.log.rewards[block].mean() for block in blocks]),
-                articles.hours[alarms],
-            )
-        )
-    return rate_figure(panels, samples, articles.planted_hours, f"Figure 3: {kind}")

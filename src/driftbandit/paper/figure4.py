@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Unpack
 
 import numpy as np
+from matplotlib.axes import Axes
 
 from driftbandit.core import Policy
 from driftbandit.environments.delicious import Delicious
@@ -17,10 +18,11 @@ from driftbandit.environments.lastfm import LastFM
 from driftbandit.environments.rounds import Environment
 from driftbandit.environments.tables import data_folder
 from driftbandit.evaluation.compare import CompareOptions, compare
+from driftbandit.evaluation.detection import alarm_rounds
 from driftbandit.evaluation.intervals import ratio_interval
 from driftbandit.evaluation.results import Table, difference, mean_and_std, summarise
 from driftbandit.evaluation.trace import Trace
-from driftbandit.plots import Panel, reward_figure
+from driftbandit.plots import Picture, name_of, styles_of
 from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
 from driftbandit.policies.linear.linucb import LinUCB
 from driftbandit.policies.linear.oracle import OracleLinUCB
@@ -234,3 +236,61 @@ def told(noise: float, brief: Brief) -> Policy:
 def adts_with(name: str, brief: Brief) -> Policy:
     """adTS with one of `ADTS_SETTINGS`."""
     return AdTS(brief.dim, seed=brief.seed, **ADTS_SETTINGS[name])
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel of `reward_figure`: its title, its runs, and whether to mark shifts and detected changes."""
+
+    title: str
+    traces: Sequence[Trace]
+    show_changes: bool = False
+
+
+def reward_figure(panels: Sequence[Panel], chance: float) -> Picture:
+    """Accumulated reward over time, divided by what random picks would earn.
+
+    Parameters
+    ----------
+    panels : sequence of Panel
+        Curves are means over seeds. Marked shifts are black lines, detected changes of the first seed ticks at the
+        bottom.
+    chance : float
+        Expected reward of a random pick.
+    """
+    columns = min(len(panels), 2)
+    lines = -(-len(panels) // 2)
+    figure = Picture(figsize=(6.2 * columns, 4.2 * lines), layout="constrained")
+    for number, panel in enumerate(panels):
+        axes = figure.add_subplot(lines, columns, number + 1)
+        policies = list(dict.fromkeys(trace.policy for trace in panel.traces))
+        styles = styles_of(policies)
+        horizon = len(panel.traces[0])
+        rounds = np.arange(1, horizon + 1)
+        drawn = np.unique(np.linspace(horizon // 100, horizon - 1, 1000).astype(int))
+        for policy in policies:
+            runs = np.array([np.cumsum(trace.rewards) for trace in panel.traces if trace.policy == policy])
+            curve = runs.mean(axis=0) / (chance * rounds)
+            axes.plot(rounds[drawn], curve[drawn], label=name_of(policy), linewidth=1.7, **styles[policy])
+        if panel.show_changes:
+            _mark_changes(axes, panel.traces, styles)
+        axes.set_title(panel.title, fontsize=11)
+        axes.set_xlabel("round")
+        axes.set_ylabel("normalised reward")
+        axes.set_xlim(0, horizon)
+        axes.grid(axis="y", alpha=0.25)
+        low, high = axes.get_ylim()
+        axes.set_ylim(low, high + 0.12 * (high - low))  # room for the legend above the curves
+        axes.legend(fontsize=9, loc="upper center", ncols=len(policies))
+    return figure
+
+
+def _mark_changes(axes: Axes, traces: Sequence[Trace], styles: dict[str, dict[str, Any]]) -> None:
+    for shift in traces[0].shifts:
+        axes.axvline(shift, color="black", linewidth=0.8, alpha=0.6)
+    first: dict[str, Trace] = {}
+    for trace in traces:
+        first.setdefault(trace.policy, trace)
+    for policy, trace in first.items():
+        for alarm in alarm_rounds(trace.changes):
+            axes.axvline(alarm, ymax=0.08, color=styles[policy]["color"], linewidth=1.6)

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Unpack
 
+import numpy as np
+
 from driftbandit.evaluation.compare import CompareOptions, compare
-from driftbandit.evaluation.results import Table, difference, mean_and_std, number_of, summarise
+from driftbandit.evaluation.results import Row, Table, difference, mean_and_std, number_of, summarise
 from driftbandit.paper.table1 import COLUMNS
-from driftbandit.plots import share_figure
+from driftbandit.plots import COLOURS, Picture
 from driftbandit.report import Artefact
 
 SHARES = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -57,3 +59,50 @@ def run(
         figures={"rho": share_figure(rows, SHARES, {k: v[0] for k, v in PAPER.items()})},
         data={"rows": [{"share": s, **r.as_dict()} for s, r in zip(SHARES, rows, strict=True)]},
     )
+
+
+def share_figure(rows: Sequence[Row], shares: Sequence[float], paper: dict[float, float]) -> Picture:
+    """Regret and detection delay against the share of arms that a shift changes.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        One per share, in order.
+    shares : sequence of float
+        Shares of changed arms.
+    paper : dict
+        Regret that the paper gives, by share.
+    """
+    figure = Picture(figsize=(10.0, 4.2), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    left.errorbar(
+        shares,
+        [row.regret for row in rows],
+        yerr=[np.nan_to_num(row.regret_std) for row in rows],
+        marker="o",
+        capsize=3,
+        color=COLOURS[0],
+        label="dLinUCB, ours",
+    )
+    left.plot(list(paper), list(paper.values()), "D", color=COLOURS[1], label="dLinUCB, paper", zorder=5)
+    left.set_xlabel("share of arms that a shift changes (rho)")
+    left.set_ylabel("accumulated regret")
+    left.set_ylim(bottom=0)
+    left.legend(loc="lower right")
+    left.grid(alpha=0.25)
+    seen = [
+        (share, row.detection.median_delay, row.detection.slow_delay)
+        for share, row in zip(shares, rows, strict=True)
+        if row.detection is not None and row.detection.delays
+    ]
+    if seen:
+        where, median, slow = zip(*seen, strict=True)
+        right.plot(where, median, marker="o", color=COLOURS[0], label="median")
+        right.plot(where, slow, marker="o", color=COLOURS[5], linestyle="--", label="90th percentile")
+        right.legend()
+    right.set_xlabel("share of arms that a shift changes (rho)")
+    right.set_ylabel("detection delay, rounds")
+    right.set_xlim(left.get_xlim())
+    right.set_ylim(bottom=0)
+    right.grid(alpha=0.25)
+    return figure

@@ -1,80 +1,163 @@
-"""The theory's conditions for planned settings, in words: what `driftbandit advise` shows."""
+"""What the paper's theory asks for before it promises detection, and what its regret bound says.
+
+Theorem 3.3 and Lemma 3.5 of the dLinUCB paper, with epsilon positive. The conditions are sufficient, not necessary:
+three of the six columns of Table 1 violate them, and all shifts there are detected.
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import asdict, dataclass
+from statistics import NormalDist
 
-from driftbandit.advice import Advice, advise
-from driftbandit.evaluation.results import Table
-from driftbandit.report import Artefact
+from driftbandit.core import as_count, as_number
 
 
-def run(
-    *, shift: float, period: int, horizon: int, delta: float, window_delta: float, window: int, **rest: Any
-) -> Artefact:
-    """Hold settings against Theorem 3.3 and Lemma 3.5; arguments are those of `advise`."""
-    advice = advise(
-        shift=shift,
-        period=period,
-        horizon=horizon,
-        delta=delta,
-        window_delta=window_delta,
-        window=window,
-        **rest,
+@dataclass(frozen=True)
+class Condition:
+    """One condition of the theory: what it asks for and whether it holds."""
+
+    name: str
+    asks: str
+    holds: bool
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What the theory says about a planned use.
+
+    Attributes
+    ----------
+    epsilon : float
+        Bound on the noise of a reward at the given delta.
+    least_shift : float
+        Smallest shift that Theorem 3.3 covers: 2 sqrt(ridge) + 2 epsilon.
+    detectable : bool
+        Whether the shift is at least that large.
+    delta_ceiling : float
+        Largest delta that Lemma 3.5 allows; not positive if none will do.
+    window : float
+        Smallest window that Lemma 3.5 allows; infinite if none will do.
+    window_delta_ceiling : float
+        Largest window_delta that Theorem 3.3 allows.
+    bound : float
+        Right-hand side of Theorem 3.3 with the lemma's window; infinite if there is none.
+    worst : float
+        Regret of losing as much as possible, 2, in every round: a bound above it says nothing.
+    misses_to_spawn : int or None
+        Misses in a full, otherwise clean window before a member is spawned; None if the window is too short for any.
+    expected_delay : float
+        Rounds until then, if only changed arms miss and every one of them does; infinite if the window then holds too
+        few of them.
+    conditions : tuple of Condition
+        All conditions, in the order of the paper.
+    """
+
+    epsilon: float
+    least_shift: float
+    detectable: bool
+    delta_ceiling: float
+    window: float
+    window_delta_ceiling: float
+    bound: float
+    worst: float
+    misses_to_spawn: int | None
+    expected_delay: float
+    conditions: tuple[Condition, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain numbers, for JSON; what is not finite is None."""
+        return {
+            name: None if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in asdict(self).items()
+        }
+
+
+def advise(
+    *,
+    noise: float,
+    shift: float,
+    share: float = 1.0,
+    period: int = 800,
+    horizon: int = 5000,
+    dim: int = 10,
+    ridge: float = 0.1,
+    delta: float = 0.01,
+    spawn_delta: float = 0.002,
+    window_delta: float = 0.1,
+    window: int = 200,
+) -> Advice:
+    """Hold a planned use of `DLinUCB` against the conditions of Theorem 3.3 and Lemma 3.5.
+
+    Parameters
+    ----------
+    noise, shift, share, period, horizon :
+        The world: standard deviation of rewards, change of an arm's expected reward at a shift, share of arms that
+        change, rounds between shifts, and rounds in all.
+    dim, ridge, delta, spawn_delta, window_delta, window :
+        The policy, as in `DLinUCB`.
+
+    Examples
+    --------
+    >>> advice = advise(noise=0.05, shift=0.9)
+    >>> round(advice.least_shift, 3), advice.detectable, f"{advice.delta_ceiling:.1g}"
+    (0.89, True, '2e-06')
+    >>> advise(noise=0.1, shift=0.9).detectable
+    False
+    """
+    noise = as_number("noise", noise, 0.0)
+    shift = as_number("shift", shift, 0.0)
+    share = as_number("share", share, 0.0, 1.0, open_low=True)
+    ridge = as_number("ridge", ridge, 0.0, open_low=True)
+    delta = as_number("delta", delta, 0.0, 0.5, open_low=True)
+    spawn_delta = as_number("spawn_delta", spawn_delta, 0.0, delta)
+    window_delta = as_number("window_delta", window_delta, 0.0, 0.5, open_low=True)
+    period, horizon, dim = as_count("period", period), as_count("horizon", horizon), as_count("dim", dim)
+    window = as_count("window", window)
+
+    epsilon = noise * NormalDist().inv_cdf(1.0 - delta / 2.0)
+    least_shift = 2.0 * math.sqrt(ridge) + 2.0 * epsilon
+    room = shift - least_shift
+    least_period = math.sqrt(ridge) * room / (2.0 * share)
+    ceiling = 1.0 - (1.0 - math.sqrt(ridge) * room / (2.0 * period * share)) / share
+    # With a delta that the lemma allows; with the given one where it allows none.
+    used = min(delta, ceiling) if ceiling > 0.0 else delta
+    margin = share * (1.0 - used) - used
+    least_window = 2.0 * math.log(2.0 / window_delta) / margin**2 if margin > 0.0 else math.inf
+    window_delta_ceiling = 1.0 / (2.0 * period)
+    periods = math.ceil(horizon / period)
+    base = math.sqrt(dim * period * max(math.log(ridge + period / dim), 0.0)) * (
+        noise**2 * math.sqrt(dim * math.log(1.0 + period / (ridge * used))) + math.sqrt(ridge)
     )
-    given = {
-        "shift": f"{shift:g}",
-        "period": f"{period}",
-        "delta": f"{delta:g}",
-        "window": f"{window}",
-        "window_delta": f"{window_delta:g}",
-    }
-    cells = tuple(
-        (condition.name, given[condition.name], condition.asks, "holds" if condition.holds else "VIOLATED")
-        for condition in advice.conditions
+    bound = 2.0 * periods * base + periods * (least_window + 4.0 / (1.0 - window_delta))
+    doubt = spawn_delta + math.sqrt(math.log(1.0 / window_delta) / 2.0 / window)
+    likely = math.ceil(doubt * window)
+    misses = next((count for count in range(max(likely - 2, 0), likely + 2) if count / window >= doubt), window + 1)
+    conditions = (
+        Condition("shift", f"at least {least_shift:.3f}", shift >= least_shift),
+        Condition("period", f"above {max(least_period, 0.0):.3f} and the window", period > max(least_period, window)),
+        Condition(
+            "delta",
+            f"at most {ceiling:.2g}" if ceiling > 0.0 else f"at most {ceiling:.2g}: no delta will do",
+            delta <= ceiling,
+        ),
+        Condition(
+            "window",
+            f"at least {math.ceil(least_window)}" if margin > 0.0 else "longer than any",
+            window >= least_window,
+        ),
+        Condition("window_delta", f"at most {window_delta_ceiling:.2g}", window_delta <= window_delta_ceiling),
     )
-    seen = "above" if advice.detectable else "below"
-    return Artefact(
-        name="advice",
-        title="What Theorem 3.3 and Lemma 3.5 ask for",
-        text=[
-            _verdict(advice),
-            f"A shift of {shift:g} is {seen} the {advice.least_shift:.3f} = 2 sqrt(ridge) + 2 epsilon that the theory "
-            f"needs (epsilon {advice.epsilon:.3f}).",
-            _cost(advice, horizon),
-            _practice(advice, window),
-        ],
-        tables=[Table("Conditions", ("setting", "given", "asked for", "verdict"), cells, numbers=False)],
-        data=advice.as_dict(),
-    )
-
-
-def _verdict(advice: Advice) -> str:
-    broken = [condition.name for condition in advice.conditions if not condition.holds]
-    if not broken:
-        return "All conditions hold: the theory promises detection."
-    return (
-        f"Violated: {', '.join(broken)}. The theory promises nothing here. Its conditions are sufficient, not "
-        "necessary: columns 1, 4 and 5 of the paper's Table 1 violate the one on the shift, and DLinUCB with the "
-        "settings behind that table detects every shift there."
-    )
-
-
-def _cost(advice: Advice, horizon: int) -> str:
-    met = all(condition.holds for condition in advice.conditions)
-    head = f"Regret bound over {horizon:,} rounds{'' if met else ', were the conditions met'}"
-    if not math.isfinite(advice.bound):
-        return f"{head}: none, since no window is long enough."
-    if advice.bound > advice.worst:
-        return f"{head}: {advice.bound:,.0f}, which says nothing: losing every round outright costs less."
-    return f"{head}: {advice.bound:,.0f}."
-
-
-def _practice(advice: Advice, window: int) -> str:
-    if not math.isfinite(advice.expected_delay):
-        return f"In practice: a window of {window} is too short to notice such a shift."
-    return (
-        f"In practice: {advice.misses_to_spawn} misses in a window of {window} spawn a member, about "
-        f"{advice.expected_delay:.0f} rounds after a shift if every changed arm misses."
+    return Advice(
+        epsilon=epsilon,
+        least_shift=least_shift,
+        detectable=shift >= least_shift,
+        delta_ceiling=ceiling,
+        window=least_window,
+        window_delta_ceiling=window_delta_ceiling,
+        bound=bound,
+        worst=2.0 * horizon,
+        misses_to_spawn=misses if misses <= window else None,
+        expected_delay=math.inf if misses > share * window else misses / share,
+        conditions=conditions,
     )

@@ -88,7 +88,7 @@ class Audience:
         shift_due = due + period
         while not stop.wait(max(0.0, due - time.monotonic())):
             now = time.monotonic()
-            due = max(due + 1.0 / rate, now)  # a visit that was held up is not made up for
+            due = max(due + 1.0 / rate, now)  # visits that came late are not made up for
             if now >= shift_due:
                 shift_due += period
                 self.shift()
@@ -104,7 +104,7 @@ class Audience:
 
 
 def run_demo(port: int, *, period: float, rate: float, seed: int, say: Callable[[str], None]) -> None:
-    """Serve and visit until interrupted; leaves nothing behind."""
+    """Serve and visit until interrupted; no files are left behind."""
     with tempfile.TemporaryDirectory(prefix="driftbandit-demo-") as folder, _listen(port) as listening:
         host, port = listening.getsockname()
         url = f"http://{host}:{port}"
@@ -123,8 +123,9 @@ def run_demo(port: int, *, period: float, rate: float, seed: int, say: Callable[
         def leave(number: int, frame: object) -> None:
             server.should_exit = True
 
-        # Before it runs, and after: uvicorn stops in good order and then raises the signal again, which must not end us
-        # before we have cleaned up. SIGINT too, which scripts have ignored by what they run in the background.
+        # uvicorn has handlers of its own while it runs. It stops in good order and then raises the signal again, which
+        # must not end us before we have cleaned up. SIGINT is set too: a shell's script starts what it runs in the
+        # background with SIGINT ignored.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, leave)
         say("starting: policies are compiled the first time, which may take half a minute")
@@ -148,7 +149,7 @@ def _listen(port: int) -> socket.socket:
 
 
 def _visit(url: str, stop: threading.Event, period: float, rate: float, seed: int, say: Callable[[str], None]) -> None:
-    """Make the loops, then let their readers come."""
+    """Make the loops, then send readers to them until told to stop."""
     threads = []
     for name, config in LOOPS.items():
         scoped = bool(config.get("scoped"))

@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from driftbandit.serving.api.app import App
-from driftbandit.serving.api.handlers import Service, make_app
-from driftbandit.serving.engine.engine import Engine, settings
+from driftbandit.serving.api.handlers import make_app
+from driftbandit.serving.api.service import Service
+from driftbandit.serving.engine.engine import Engine
+from driftbandit.serving.engine.storage import settings
 from driftbandit.serving.engine.warmup import Rehearsals
+from driftbandit.serving.page.handlers import Page
 from driftbandit.serving.stores.base import Store
 
 _COLLECTIONS = (10_000, 20, 20)
-"""When Python looks for cycles: seldom, for requests leave next to none."""
+"""When Python looks for cyclic garbage: seldom, since requests leave next to none."""
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 
@@ -54,7 +57,7 @@ def build_app(
     rate: float | None = None,
     clock: Callable[[], int] = milliseconds,
 ) -> App:
-    """The application for a store's address."""
+    """The application for a store's address: the API, and the page on top of it."""
     rehearsals = Rehearsals()
 
     def make_engine(opened: Store) -> Engine:
@@ -75,7 +78,9 @@ def build_app(
         rehearse=rehearsals.run,
         secure=secure,
     )
-    return make_app(service, rate=rate)
+    app = make_app(service, rate=rate)
+    app.add_routes(Page(service).routes())
+    return app
 
 
 def serve(app: App, host: str, port: int, started: Callable[[], object] = lambda: None) -> None:
@@ -87,7 +92,7 @@ def serve(app: App, host: str, port: int, started: Callable[[], object] = lambda
 
 
 def make_server(app: App, host: str, port: int, started: Callable[[], object] = lambda: None) -> Any:
-    """A uvicorn server that says when it has started, and ends the application's streams when it is told to stop."""
+    """A uvicorn server that says when it has started, and closes open event streams when it is told to stop."""
     import uvicorn  # noqa: PLC0415 - slow to import
 
     class Server(uvicorn.Server):

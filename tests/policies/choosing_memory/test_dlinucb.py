@@ -248,8 +248,10 @@ def test_presets_take_overrides_and_unknown_ones_are_refused():
     policy = DLinUCB.preset("table1", 4, 0.1, window=50, explore=0.3)
     assert (policy.window, policy.explore) == (50, 0.3)
     assert DLinUCB.preset("paper", 4, 0.1).explore is None
-    with pytest.raises(ValueError, match="preset: expected one of paper, table1, released"):
+    with pytest.raises(ValueError, match=r"preset: unknown .*; expected one of paper, table1, released"):
         DLinUCB.preset("best", 4, 0.1)
+    with pytest.raises(ValueError, match=r"preset: unknown 'tabel1' \(did you mean 'table1'\?\)"):
+        DLinUCB.preset("tabel1", 4, 0.1)
 
 
 def test_epsilon_is_positive_and_as_computed():

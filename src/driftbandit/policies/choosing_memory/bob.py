@@ -26,6 +26,7 @@ from driftbandit.core import (
 from driftbandit.models.ridge import Radius
 from driftbandit.models.windowed import WindowedModel, window_radius
 from driftbandit.policies.base import ModelPolicy
+from driftbandit.policies.entry import Entry, noise_as_width
 
 
 class BOB(ModelPolicy):
@@ -162,3 +163,17 @@ def _spread(block: int) -> list[int]:
     """floor(H^(j / D)) for j = 0 .. D; the last one must not fall short of H by rounding."""
     steps = math.ceil(math.log(block))
     return [1, *(int(block ** (j / steps) + 1e-9) for j in range(1, steps + 1))]
+
+
+ENTRIES = (
+    Entry(
+        name="bob",
+        title="BOB",
+        summary="SW-LinUCB that tries one window after another",
+        policy=BOB,
+        settings=noise_as_width("reward_range", "seed"),
+        told=("noise", "reward_range"),
+        page="bob",
+        place=170,
+    ),
+)

@@ -31,6 +31,7 @@ from driftbandit.kernels import auditors
 from driftbandit.kernels import ridge as kernel
 from driftbandit.models.ridge import Radius
 from driftbandit.policies.base import PolicyBase
+from driftbandit.policies.entry import Entry, from_brief
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,3 +256,17 @@ class DenBand(PolicyBase):
             raise ValueError("state: count, bank, auditors, biases and ledger contradict each other")
         if (self._ledger[:, auditors.AGE] < 0).any():
             raise ValueError("state: ledger: ages must not be negative")
+
+
+ENTRIES = (
+    Entry(
+        name="denband",
+        title="DenBand",
+        summary="members judged arm by arm: a change of some arms is noticed, and old members stay in use for others",
+        policy=DenBand,
+        settings=from_brief("dim", "noise"),
+        told=("noise",),
+        page="denband",
+        place=60,
+    ),
+)

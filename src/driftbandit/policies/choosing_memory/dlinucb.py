@@ -30,6 +30,7 @@ from driftbandit.core import (
     as_pool,
     as_reward,
     not_finite,
+    unknown_name,
 )
 from driftbandit.kernels import windows
 from driftbandit.kernels.ridge import usable
@@ -37,6 +38,7 @@ from driftbandit.models import MODELS, TUNED, Radius, RewardModel, RidgeModel, T
 from driftbandit.policies.base import MemberPolicy
 from driftbandit.policies.choosing_memory.click_warning import ClickWarning, ClickWatch, Once
 from driftbandit.policies.choosing_memory.unknown_noise import UnknownNoise
+from driftbandit.policies.entry import Brief, Entry, Variants, from_brief
 from driftbandit.state import ChangeLog, Stateful
 
 Rule = Literal["paper", "released"]
@@ -235,7 +237,7 @@ class DLinUCB(MemberPolicy):
     def preset(cls, name: str, dim: int, noise: float | Literal["auto"], **overrides: Any) -> Self:
         """Build the policy with the settings of `PRESETS`, any of them overridden by keyword."""
         if name not in cls.PRESETS:
-            raise ValueError(f"preset: expected one of {', '.join(cls.PRESETS)}, got {name!r}")
+            raise ValueError(unknown_name("preset", name, cls.PRESETS))
         return cls(dim, noise, **{**cls.PRESETS[name], **overrides})
 
     @property
@@ -497,3 +499,53 @@ def _as_noise(value: float) -> float:
         return as_number("noise", value, 0.0)
     except ValueError as error:
         raise ValueError(f"{error} (or 'auto')") from error
+
+
+def _tried(brief: Brief, preset: str, explore: float) -> dict[str, Any]:
+    return {**DLinUCB.PRESETS[preset], "explore": explore}
+
+
+_GRID = {"preset": ("table1", "released"), "explore": (0.1, 0.3, 0.6)}
+_TOLD_THE_NOISE: dict[str, Any] = {
+    "policy": DLinUCB,
+    "told": ("noise",),
+    "untold": {"noise": "auto"},
+    "page": "dlinucb",
+}
+
+ENTRIES = (
+    Entry(
+        name="dlinucb",
+        title="dLinUCB",
+        summary="members with a miss-rate test; the settings behind the paper's Table 1",
+        settings=from_brief("dim", "noise", "seed", **DLinUCB.PRESETS["table1"]),
+        place=20,
+        variants=(Variants("dlinucb-tuned", "dLinUCB, tuned", _GRID, _tried, place=60),),
+        **_TOLD_THE_NOISE,
+    ),
+    Entry(
+        name="dlinucb-paper",
+        title="dLinUCB (printed)",
+        summary="Algorithm 1 line by line, with epsilon positive",
+        settings=from_brief("dim", "noise", "seed", **DLinUCB.PRESETS["paper"]),
+        place=30,
+        **_TOLD_THE_NOISE,
+    ),
+    Entry(
+        name="dlinucb-released",
+        title="dLinUCB (released)",
+        summary="the radius and epsilon of the authors' released code",
+        settings=from_brief("dim", "noise", "seed", **DLinUCB.PRESETS["released"]),
+        place=40,
+        **_TOLD_THE_NOISE,
+    ),
+    Entry(
+        name="dlinucb-auto",
+        title="dLinUCB (auto)",
+        summary="the settings of dlinucb, with the noise estimated; works on clicks",
+        policy=DLinUCB,
+        settings=from_brief("dim", "seed", noise="auto", **DLinUCB.PRESETS["table1"]),
+        page="dlinucb",
+        place=50,
+    ),
+)

@@ -22,6 +22,7 @@ from driftbandit.core import LARGEST, Change, Floats, as_dim, as_example, as_num
 from driftbandit.kernels import drift, scales
 from driftbandit.kernels.evidence import RUNGS, clear, rung_size
 from driftbandit.policies.base import PolicyBase
+from driftbandit.policies.entry import Entry, Variants, from_brief
 
 _ROUNDING = 1e-6
 
@@ -228,3 +229,21 @@ class DriftUCB(PolicyBase):
         weights = self._weights()
         if (weights < 0.0).any() or abs(weights.sum() - 1.0) > _ROUNDING:
             raise ValueError("state: memo: expected shares that add up to 1")
+
+
+ENTRIES = (
+    Entry(
+        name="driftucb",
+        title="DriftUCB",
+        summary="younger models challenge the incumbent, experts follow drift; our own",
+        policy=DriftUCB,
+        settings=from_brief("dim"),
+        page="driftucb",
+        place=10,
+        variants=(  # with one part switched off: what does it buy?
+            Variants("driftucb-no-ladder", "DriftUCB without ladder", {"detect": (False,)}, place=70),
+            Variants("driftucb-no-experts", "DriftUCB without experts", {"memory": ((),)}, place=80),
+            Variants("driftucb-no-mixture", "DriftUCB without mixture", {"mix": (False,)}, place=90),
+        ),
+    ),
+)

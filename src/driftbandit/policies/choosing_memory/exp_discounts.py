@@ -29,6 +29,7 @@ from driftbandit.kernels.compile import jit
 from driftbandit.models.discounted import DiscountedModel
 from driftbandit.models.ridge import Radius
 from driftbandit.policies.base import MemberPolicy
+from driftbandit.policies.entry import Entry, noise_as_width
 
 DISCOUNTS = (1.0, 0.9995, 0.999, 0.995, 0.99, 0.98, 0.95)
 
@@ -187,3 +188,17 @@ def _round(
         else:
             discounted.estimate(settings, bank[m], len(x))
     return leader
+
+
+ENTRIES = (
+    Entry(
+        name="exp-discounts",
+        title="ExpDiscounts",
+        summary="D-LinUCB that finds its discount by exponential weights",
+        policy=ExpDiscounts,
+        settings=noise_as_width("reward_range", "seed"),
+        told=("noise", "reward_range"),
+        page="exp-discounts",
+        place=160,
+    ),
+)

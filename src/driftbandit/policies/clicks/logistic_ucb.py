@@ -14,6 +14,7 @@ from driftbandit.core import Change, as_dim, as_number
 from driftbandit.models.logistic import LogisticModel
 from driftbandit.policies.base import ModelPolicy
 from driftbandit.policies.context_free.reward_scale import RewardScale
+from driftbandit.policies.entry import Entry, from_brief
 
 
 class LogisticUCB(ModelPolicy):
@@ -71,3 +72,17 @@ class LogisticUCB(ModelPolicy):
         changes = super().learn(features, self._scale.scaled(reward))
         self._scale.note(reward)
         return changes
+
+
+ENTRIES = (
+    Entry(
+        name="logistic-ucb",
+        title="LogisticUCB",
+        summary="online logistic regression plus optimism, for clicks; assumes that nothing changes",
+        policy=LogisticUCB,
+        settings=from_brief("dim", "reward_range"),
+        told=("reward_range",),
+        page="logistic-ucb",
+        place=130,
+    ),
+)

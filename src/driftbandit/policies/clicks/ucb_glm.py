@@ -21,6 +21,7 @@ from driftbandit.models.logistic import logistic
 from driftbandit.models.ridge import Radius
 from driftbandit.policies.base import PolicyBase
 from driftbandit.policies.context_free.reward_scale import RewardScale
+from driftbandit.policies.entry import Entry, from_brief
 from driftbandit.state import new_generator
 
 Rule = Literal["li", "filippi"]
@@ -268,3 +269,17 @@ def fit(examples: Floats, count: int, ridge: float, theta: Floats) -> None:
         theta -= step
         if decrement < _THERE:
             return
+
+
+ENTRIES = (
+    Entry(
+        name="ucb-glm",
+        title="UCB-GLM",
+        summary="logistic regression fitted to all clicks, plus optimism; assumes that nothing changes",
+        policy=UCBGLM,
+        settings=from_brief("dim", "reward_range", "seed"),
+        told=("reward_range",),
+        page="ucb-glm",
+        place=140,
+    ),
+)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from driftbandit.core import Change, as_arm, as_arms, as_count, as_number
 from driftbandit.kernels import arms as kernel
 from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable
+from driftbandit.policies.entry import Entry, from_brief
 
 
 class BrownianRestless(ArmPolicy):
@@ -102,3 +103,18 @@ class BrownianRestless(ArmPolicy):
             return math.inf
         arms = len(self._table)
         return max(2.0 * arms, math.sqrt(arms * math.log(1.0 / self.volatility)) / self.volatility)
+
+
+ENTRIES = (
+    Entry(
+        name="brownian",
+        title="Brownian restless",
+        summary="context-free UCB1 in phases, for means that wander",
+        policy=BrownianRestless,
+        settings=from_brief("reward_range", "seed"),
+        told=("reward_range",),
+        page="brownian",
+        place=290,
+        contextual=False,
+    ),
+)

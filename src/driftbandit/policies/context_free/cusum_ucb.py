@@ -18,6 +18,7 @@ from driftbandit.detection.cusum import Cusum
 from driftbandit.kernels import arms as kernel
 from driftbandit.kernels import cusum
 from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable, as_horizon
+from driftbandit.policies.entry import Entry, from_brief
 
 
 class CusumUCB(ArmPolicy):
@@ -109,3 +110,18 @@ class CusumUCB(ArmPolicy):
         test[:] = 0.0
         evidence = {"statistic": statistic, "threshold": self.threshold, "changed_at": since}
         return self._report(Change(self.rounds, "restarted", arm, evidence))
+
+
+ENTRIES = (
+    Entry(
+        name="cusum-ucb",
+        title="CUSUM-UCB",
+        summary="context-free UCB; a CUSUM alarm restarts one arm",
+        policy=CusumUCB,
+        settings=from_brief("reward_range", "seed"),
+        told=("reward_range",),
+        page="cusum-ucb",
+        place=250,
+        contextual=False,
+    ),
+)

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from driftbandit.core import Change, as_arm, as_arms, as_number
 from driftbandit.kernels import arms as kernel
 from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable, as_horizon
+from driftbandit.policies.entry import Entry, from_brief
 
 
 class DUCB(ArmPolicy):
@@ -98,3 +99,18 @@ class DUCB(ArmPolicy):
         self._table.add(arm, scaled, self.rounds)
         self.rounds += 1
         return ()
+
+
+ENTRIES = (
+    Entry(
+        name="d-ucb",
+        title="D-UCB",
+        summary="context-free UCB whose evidence fades",
+        policy=DUCB,
+        settings=from_brief("reward_range", "seed"),
+        told=("reward_range",),
+        page="d-ucb",
+        place=230,
+        contextual=False,
+    ),
+)

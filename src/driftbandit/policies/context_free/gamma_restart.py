@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from driftbandit.core import Change, as_arm, as_arms, as_number
 from driftbandit.detection.page_hinkley import PageHinkley
 from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable
+from driftbandit.policies.entry import Entry, from_brief
 
 
 class GammaRestart(ArmPolicy):
@@ -82,3 +83,18 @@ class GammaRestart(ArmPolicy):
         self._table.shrink(self.gamma)
         self._test.clear()
         return self._report(Change(self.rounds, "restarted", 0, evidence))
+
+
+ENTRIES = (
+    Entry(
+        name="gamma-restart",
+        title="gamma-Restart",
+        summary="context-free; an alarm shrinks all evidence",
+        policy=GammaRestart,
+        settings=from_brief("reward_range", "seed"),
+        told=("reward_range",),
+        page="gamma-restart",
+        place=210,
+        contextual=False,
+    ),
+)

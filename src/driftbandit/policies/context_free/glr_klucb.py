@@ -20,6 +20,7 @@ from driftbandit.detection.glr import GLR, check_splits, glr_threshold
 from driftbandit.kernels import arms as kernel
 from driftbandit.kernels import glr
 from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable, is_forced
+from driftbandit.policies.entry import Entry, from_brief
 
 _FORCED = kernel.COLUMNS
 _START = _FORCED + 1
@@ -133,3 +134,18 @@ class GLRklUCB(ArmPolicy):
         if share is None:
             share = math.sqrt(len(self._table) * math.log(self.horizon) / self.horizon)
         return min(share * math.sqrt(self.alarms + 1.0), _LARGEST_SHARE)
+
+
+ENTRIES = (
+    Entry(
+        name="glr-klucb",
+        title="GLR-klUCB",
+        summary="context-free kl-UCB; a likelihood-ratio alarm restarts all arms",
+        policy=GLRklUCB,
+        settings=from_brief("reward_range", "seed"),
+        told=("reward_range",),
+        page="glr-klucb",
+        place=270,
+        contextual=False,
+    ),
+)

@@ -19,6 +19,7 @@ from driftbandit.detection.mean_shift import as_even
 from driftbandit.kernels import arms as kernel
 from driftbandit.kernels import mean_shift
 from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable, as_horizon, is_forced
+from driftbandit.policies.entry import Entry, from_brief
 
 _FORCED = kernel.COLUMNS
 _TEST = _FORCED + 1
@@ -135,3 +136,18 @@ def _log_tests(arms: int, horizon: int) -> float:
 
 def _threshold(window: int, arms: int, horizon: int) -> float:
     return math.sqrt(window / 2.0 * _log_tests(arms, horizon))
+
+
+ENTRIES = (
+    Entry(
+        name="m-ucb",
+        title="M-UCB",
+        summary="context-free UCB1 that restarts when an arm's neighbouring windows differ",
+        policy=MUCB,
+        settings=from_brief("reward_range", "seed"),
+        told=("reward_range",),
+        page="m-ucb",
+        place=280,
+        contextual=False,
+    ),
+)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from driftbandit.core import Change, as_arm, as_arms, as_count
 from driftbandit.detection.page_hinkley import PageHinkley
 from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable, Index
+from driftbandit.policies.entry import Entry, from_brief
 
 _OLD, _FRESH = 0, 1
 _META_POOL = np.array([_OLD, _FRESH])
@@ -132,3 +133,18 @@ class MetaBandit(ArmPolicy):
         self._test.clear()
         evidence = {"statistic": min(old, fresh), "threshold": max(old, fresh)}
         return self._report(Change(self.rounds, "retired", loser, evidence))
+
+
+ENTRIES = (
+    Entry(
+        name="meta-bandit",
+        title="Meta-Bandit",
+        summary="context-free; on an alarm an old and a fresh bandit compete",
+        policy=MetaBandit,
+        settings=from_brief("reward_range", "seed"),
+        told=("reward_range",),
+        page="meta-bandit",
+        place=200,
+        contextual=False,
+    ),
+)

@@ -8,6 +8,7 @@ That mean follows a change, too: a small one that was not noticed soon is never 
 from __future__ import annotations
 
 from driftbandit.policies.context_free.cusum_ucb import CusumUCB
+from driftbandit.policies.entry import Entry, from_brief
 
 
 class PHTUCB(CusumUCB):
@@ -48,3 +49,18 @@ class PHTUCB(CusumUCB):
             max_arms=max_arms,
             seed=seed,
         )
+
+
+ENTRIES = (
+    Entry(
+        name="pht-ucb",
+        title="PHT-UCB",
+        summary="context-free UCB; a Page-Hinkley alarm restarts one arm",
+        policy=PHTUCB,
+        settings=from_brief("reward_range", "seed"),
+        told=("reward_range",),
+        page="pht-ucb",
+        place=260,
+        contextual=False,
+    ),
+)

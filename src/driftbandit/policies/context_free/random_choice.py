@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from driftbandit.core import Change, as_arms, as_reward
 from driftbandit.policies.base import PolicyBase
+from driftbandit.policies.entry import Entry, from_brief
 from driftbandit.state import new_generator
 
 
@@ -51,3 +52,16 @@ class RandomChoice(PolicyBase):
         as_reward(reward)
         self.rounds += 1
         return ()
+
+
+ENTRIES = (
+    Entry(
+        name="random",
+        title="Random",
+        summary="a uniformly random arm",
+        policy=RandomChoice,
+        settings=from_brief("seed"),
+        page="random",
+        place=310,
+    ),
+)

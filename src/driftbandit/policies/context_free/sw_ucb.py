@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from driftbandit.core import Change, as_arm, as_arms, as_count, as_number
 from driftbandit.kernels import arms as kernel
 from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable, as_horizon
+from driftbandit.policies.entry import Entry, from_brief
 
 
 class SWUCB(ArmPolicy):
@@ -104,3 +105,18 @@ class SWUCB(ArmPolicy):
         known, plays = self._table.counts()
         if self._table.plays != filled or not np.array_equal(ids, known) or not np.array_equal(counts, plays):
             raise ValueError("state: the arms' plays are not those of the rewards in the window")
+
+
+ENTRIES = (
+    Entry(
+        name="sw-ucb",
+        title="SW-UCB",
+        summary="context-free UCB on the latest rewards only",
+        policy=SWUCB,
+        settings=from_brief("reward_range", "seed"),
+        told=("reward_range",),
+        page="sw-ucb",
+        place=240,
+        contextual=False,
+    ),
+)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from driftbandit.core import Change, as_arm, as_arms, as_number
 from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable
+from driftbandit.policies.entry import Entry, from_brief
 
 
 class UCB1(ArmPolicy):
@@ -65,3 +66,18 @@ class UCB1(ArmPolicy):
         self._table.add(arm, self._scaled(reward), self.rounds)
         self.rounds += 1
         return ()
+
+
+ENTRIES = (
+    Entry(
+        name="ucb1",
+        title="UCB1",
+        summary="context-free optimism; assumes that nothing changes",
+        policy=UCB1,
+        settings=from_brief("reward_range", "seed"),
+        told=("reward_range",),
+        page="ucb1",
+        place=300,
+        contextual=False,
+    ),
+)

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from driftbandit.core import Change, Floats, as_arm, as_arms, as_count, as_number
 from driftbandit.kernels import arms as kernel
 from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable
+from driftbandit.policies.entry import Entry, from_brief
 from driftbandit.state import Stateful
 
 
@@ -116,3 +117,18 @@ def _window_gap(ring: Floats, count: int) -> float:
     ordered = np.roll(ring, -(count % len(ring)))
     half = len(ring) // 2
     return float(ordered[half:].mean() - ordered[:half].mean())
+
+
+ENTRIES = (
+    Entry(
+        name="wmducb1",
+        title="WMDUCB1",
+        summary="context-free UCB1 that restarts when an arm's windowed mean shifts",
+        policy=WMDUCB1,
+        settings=from_brief("reward_range", "seed"),
+        told=("reward_range",),
+        page="wmducb1",
+        place=220,
+        contextual=False,
+    ),
+)

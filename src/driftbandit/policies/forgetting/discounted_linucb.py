@@ -12,6 +12,7 @@ from driftbandit.core import as_dim, as_number
 from driftbandit.models.discounted import DiscountedModel
 from driftbandit.models.ridge import Radius
 from driftbandit.policies.base import ModelPolicy
+from driftbandit.policies.entry import Entry, Variants, noise_as_width, with_strength
 
 
 class DiscountedLinUCB(ModelPolicy):
@@ -64,3 +65,20 @@ class DiscountedLinUCB(ModelPolicy):
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
         radius = Radius.abbasi_yadkori(dim, noise=noise, ridge=ridge, delta=delta)
         super().__init__(dim, DiscountedModel(dim, discount=discount, ridge=ridge, explore=explore, radius=radius))
+
+
+_GRID = {"discount": (0.95, 0.98, 0.99, 0.995, 0.998), "strength": ("noise", ".1")}
+
+ENTRIES = (
+    Entry(
+        name="discounted-linucb",
+        title="D-LinUCB",
+        summary="LinUCB whose past fades at a constant rate",
+        policy=DiscountedLinUCB,
+        settings=noise_as_width(),
+        told=("noise",),
+        page="discounted-linucb",
+        place=100,
+        variants=(Variants("discounted-tuned", "D-LinUCB, tuned", _GRID, with_strength, place=30),),
+    ),
+)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from driftbandit.core import Change, as_count, as_dim, as_number
 from driftbandit.models.ridge import Radius, RidgeModel
 from driftbandit.policies.base import ModelPolicy
+from driftbandit.policies.entry import Entry, Variants, noise_as_width, with_strength
 
 
 class RestartLinUCB(ModelPolicy):
@@ -66,3 +67,21 @@ class RestartLinUCB(ModelPolicy):
         if self.rounds % self.period == 0:
             self._model.reset(self._row)
         return changes
+
+
+# No period of the worlds is among these: restarts that fall on the shifts by construction would be an oracle's.
+_GRID = {"period": (150, 300, 600, 1000), "strength": ("noise", ".1")}
+
+ENTRIES = (
+    Entry(
+        name="restart-linucb",
+        title="RestartLinUCB",
+        summary="LinUCB that forgets everything at fixed intervals",
+        policy=RestartLinUCB,
+        settings=noise_as_width(),
+        told=("noise",),
+        page="restart-linucb",
+        place=120,
+        variants=(Variants("restart-tuned", "RestartLinUCB, tuned", _GRID, with_strength, place=50),),
+    ),
+)

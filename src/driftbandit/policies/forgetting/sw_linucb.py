@@ -10,6 +10,7 @@ from driftbandit.core import as_dim, as_number
 from driftbandit.models.ridge import Radius
 from driftbandit.models.windowed import WindowedModel, window_radius
 from driftbandit.policies.base import ModelPolicy
+from driftbandit.policies.entry import Entry, Variants, noise_as_width, with_strength
 
 
 class SWLinUCB(ModelPolicy):
@@ -59,3 +60,20 @@ class SWLinUCB(ModelPolicy):
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
         radius = window_radius(dim, window, noise=noise, ridge=ridge, delta=delta)
         super().__init__(dim, WindowedModel(dim, window=window, ridge=ridge, explore=explore, radius=radius))
+
+
+_GRID = {"window": (50, 100, 200, 400, 1000), "strength": ("noise", ".1")}
+
+ENTRIES = (
+    Entry(
+        name="sw-linucb",
+        title="SW-LinUCB",
+        summary="LinUCB on a sliding window",
+        policy=SWLinUCB,
+        settings=noise_as_width(),
+        told=("noise",),
+        page="sw-linucb",
+        place=110,
+        variants=(Variants("sw-tuned", "SW-LinUCB, tuned", _GRID, with_strength, place=40),),
+    ),
+)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from driftbandit.core import as_dim, as_number
 from driftbandit.models.thompson import ThompsonModel
 from driftbandit.policies.base import ModelPolicy
+from driftbandit.policies.entry import Entry, from_brief
 
 
 class LinTS(ModelPolicy):
@@ -39,3 +40,16 @@ class LinTS(ModelPolicy):
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
         explore = as_number("explore", explore, 0.0)
         super().__init__(dim, ThompsonModel(as_dim(dim), ridge=ridge, explore=explore), seed)
+
+
+ENTRIES = (
+    Entry(
+        name="lints",
+        title="LinTS",
+        summary="linear Thompson sampling; assumes that nothing changes",
+        policy=LinTS,
+        settings=from_brief("dim", "seed"),
+        page="lints",
+        place=90,
+    ),
+)

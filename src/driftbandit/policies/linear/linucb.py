@@ -10,6 +10,7 @@ from __future__ import annotations
 from driftbandit.core import as_dim, as_number
 from driftbandit.models.ridge import Radius, RidgeModel
 from driftbandit.policies.base import ModelPolicy
+from driftbandit.policies.entry import Entry, Variants, from_brief, with_strength
 
 
 class LinUCB(ModelPolicy):
@@ -40,3 +41,27 @@ class LinUCB(ModelPolicy):
     def __init__(self, dim: int, *, ridge: float = 0.1, explore: float | Radius = 0.6) -> None:
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
         super().__init__(dim, RidgeModel(as_dim(dim), ridge=ridge, explore=explore))
+
+
+_GRID = {"strength": ("noise", "half", ".3", ".1", "1/.5")}
+
+ENTRIES = (
+    Entry(
+        name="linucb",
+        title="LinUCB",
+        summary="ridge regression plus optimism; assumes that nothing changes",
+        policy=LinUCB,
+        settings=from_brief("dim"),
+        page="linucb",
+        place=80,
+        variants=(
+            Variants(
+                "linucb-tuned",
+                "LinUCB, tuned",
+                {"strength": ("noise", "half", ".3", ".1", "1/.5")},
+                with_strength,
+                place=20,
+            ),
+        ),
+    ),
+)

@@ -7,11 +7,13 @@ remains is the cost of learning each new regime from nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from numpy.typing import ArrayLike
 
 from driftbandit.core import Change, as_count
 from driftbandit.models.ridge import Radius
+from driftbandit.policies.entry import Brief, Entry, Variants, from_brief, with_strength
 from driftbandit.policies.linear.linucb import LinUCB
 
 
@@ -56,3 +58,35 @@ class OracleLinUCB(LinUCB):
         if self.rounds in self._shifts:
             self._model.reset(self._row)
         return changes
+
+
+def _paper(brief: Brief) -> dict[str, Any]:
+    radius = Radius.paper(brief.dim, noise=brief.noise, ridge=0.1, delta=0.01)
+    return from_brief("dim", "shifts", explore=radius)(brief)
+
+
+ENTRIES = (
+    Entry(
+        name="oracle",
+        title="OracleLinUCB",
+        summary="LinUCB that is told the true shifts and restarts there",
+        policy=OracleLinUCB,
+        settings=from_brief("dim", "shifts"),
+        told=("shifts",),
+        page="oracle",
+        place=320,
+        variants=(  # with the ridge and exploration that Bayes' rule asks for where the noise is known: hard to beat
+            Variants("oracle-bayes", "Oracle (Bayes)", {"strength": ("noise",)}, with_strength, place=10),
+        ),
+    ),
+    Entry(
+        name="oracle-paper",
+        title="Oracle (alpha_t)",
+        summary="the same, exploring by the paper's shrinking alpha_t",
+        policy=OracleLinUCB,
+        settings=_paper,
+        told=("shifts", "noise"),
+        page="oracle",
+        place=330,
+    ),
+)

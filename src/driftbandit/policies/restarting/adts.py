@@ -14,6 +14,7 @@ from driftbandit.core import Change, Floats, as_count, as_dim, as_example, as_nu
 from driftbandit.detection.taylor import change_confidence, cusum_range
 from driftbandit.models.thompson import ThompsonModel
 from driftbandit.policies.base import ModelPolicy
+from driftbandit.policies.entry import Entry, from_brief
 
 
 class AdTS(ModelPolicy):
@@ -128,3 +129,16 @@ def _distance(older: Floats, newer: Floats, ridge: float) -> float:
         second, newer[:, :-1].T @ newer[:, -1]
     )
     return float(gap @ (first + second) @ gap / 2.0)
+
+
+ENTRIES = (
+    Entry(
+        name="adts",
+        title="adTS",
+        summary="Thompson sampling that restarts when two windows drift apart",
+        policy=AdTS,
+        settings=from_brief("dim", "seed"),
+        page="adts",
+        place=70,
+    ),
+)

@@ -8,6 +8,7 @@ alarm, upon which everything restarts. Gerogiannis, Huang, Bose and Veeravalli, 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +31,7 @@ from driftbandit.kernels import ridge as kernel
 from driftbandit.kernels.compile import jit
 from driftbandit.models.ridge import Radius, RidgeModel
 from driftbandit.policies.base import ModelPolicy
+from driftbandit.policies.entry import Brief, Entry, noise_as_width
 
 _MOST_SPLITS = 200
 _FLAT = 1e-9
@@ -212,3 +214,22 @@ def _covering_arm(features: Floats, direction: int) -> int:
             for j in range(i, d):
                 work[k, j] -= factor * line[j]
     return -1
+
+
+def _settings(brief: Brief) -> dict[str, Any]:
+    # Its test divides by the noise, so there must be some. The published share of forced rounds costs too much.
+    return {**noise_as_width(forcing=0.3)(brief), "noise": max(brief.noise, 1e-3)}
+
+
+ENTRIES = (
+    Entry(
+        name="dal",
+        title="DAL",
+        summary="LinUCB with forced looks in every direction and a test on each",
+        policy=DAL,
+        settings=_settings,
+        told=("noise",),
+        page="dal",
+        place=180,
+    ),
+)

@@ -8,6 +8,7 @@ the optimistic models promised, everything restarts from blocks of length 1. Wei
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +24,7 @@ from driftbandit.core import (
 )
 from driftbandit.models.ridge import Radius, RidgeModel
 from driftbandit.policies.base import MemberPolicy
+from driftbandit.policies.entry import Brief, Entry, noise_as_width
 
 _EARNED, _BROKEN, _PROMISE = range(3)
 """Sums over the block: rewards, promises minus rewards, and the least promise."""
@@ -190,3 +192,24 @@ class MASTER(MemberPolicy):
             raise ValueError("state: order, spent and leader contradict each other")
         if not self._live[self._leader]:
             raise ValueError(f"state: live: no instance of order {self._leader}, which leads")
+
+
+def _settings(brief: Brief) -> dict[str, Any]:
+    # The published constants cannot restart within any horizon here; these can, and did not where nothing changed.
+    low, high = brief.reward_range
+    rate = brief.noise * brief.dim**0.5 / (high - low)
+    return noise_as_width("reward_range", "seed", rate=rate, scale=1.0, first=None, second=25.0)(brief)
+
+
+ENTRIES = (
+    Entry(
+        name="master",
+        title="MASTER",
+        summary="LinUCBs of many lengths that restart when promises are broken; scaled constants",
+        policy=MASTER,
+        settings=_settings,
+        told=("noise", "reward_range"),
+        page="master",
+        place=190,
+    ),
+)

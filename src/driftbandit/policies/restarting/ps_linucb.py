@@ -27,6 +27,7 @@ from driftbandit.kernels import ridge as kernel
 from driftbandit.kernels.compile import jit
 from driftbandit.models.ridge import Radius, RidgeModel
 from driftbandit.policies.base import ModelPolicy
+from driftbandit.policies.entry import Entry, noise_as_width
 
 _NOT_USABLE, _NO_TEST = -2.0, -1.0
 """What `_step` answers instead of a gap."""
@@ -184,3 +185,17 @@ def _restart(settings: Floats, row: Floats, before: Floats, recent: Floats, tota
     before[:] = row
     totals[:] = 0.0
     ring[:] = 0
+
+
+ENTRIES = (
+    Entry(
+        name="ps-linucb",
+        title="PSLinUCB",
+        summary="LinUCB that compares its latest rewards with what it knew before",
+        policy=PSLinUCB,
+        settings=noise_as_width(window=50),
+        told=("noise",),
+        page="ps-linucb",
+        place=150,
+    ),
+)

@@ -28,6 +28,7 @@ from driftbandit.core import (
 from driftbandit.kernels import ridge as kernel
 from driftbandit.kernels.compile import jit
 from driftbandit.policies.base import PolicyBase
+from driftbandit.policies.entry import Entry, from_brief
 from driftbandit.policies.scoped.per_scope import Scope, as_scope, decode_scopes, encode_scopes
 from driftbandit.state import new_generator
 
@@ -329,3 +330,17 @@ def _label(edges: Ints, cluster: Ints, rows: Ints) -> int:
                         queue[tail] = other
                         tail += 1
     return found
+
+
+ENTRIES = (
+    Entry(
+        name="club",
+        title="CLUB",
+        summary="users share a LinUCB until their estimates prove different",
+        policy=CLUB,
+        settings=from_brief("dim", "seed"),
+        page="club",
+        place=410,
+        scoped=True,
+    ),
+)

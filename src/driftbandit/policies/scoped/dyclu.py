@@ -28,6 +28,7 @@ from driftbandit.kernels import ridge as kernel
 from driftbandit.kernels import units, windows
 from driftbandit.models.ridge import Radius
 from driftbandit.policies.base import PolicyBase
+from driftbandit.policies.entry import Entry, from_brief
 from driftbandit.policies.scoped.per_scope import Scope, as_scope, decode_scopes, encode_scopes
 
 _FIRST_CAPACITY = 16
@@ -242,3 +243,18 @@ class DyClu(PolicyBase):
                 raise ValueError("state: current, archive: a rank is out of range")
         if (self._ledger[:, windows.AGE] < 0).any():
             raise ValueError("state: ledger: ages must not be negative")
+
+
+ENTRIES = (
+    Entry(
+        name="dyclu",
+        title="DyClu",
+        summary="users who behave alike now share what they know; each may change at any time",
+        policy=DyClu,
+        settings=from_brief("dim", "noise"),
+        told=("noise",),
+        page="dyclu",
+        place=420,
+        scoped=True,
+    ),
+)

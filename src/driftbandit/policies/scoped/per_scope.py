@@ -21,6 +21,8 @@ from driftbandit.core import Change, Ints, Policy, as_count
 from driftbandit.models import RewardModel
 from driftbandit.policies.choosing_memory.click_warning import Once
 from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
+from driftbandit.policies.entry import Brief, Entry
+from driftbandit.policies.linear.linucb import LinUCB
 from driftbandit.state import new_generator
 
 Scope = int | str
@@ -215,3 +217,21 @@ def decode_scopes(codes: NDArray[Any]) -> list[Scope]:
     except (ValueError, TypeError, RecursionError) as error:
         raise ValueError(f"state: scopes: {error}") from error
     return scopes
+
+
+def _settings(brief: Brief) -> dict[str, Any]:
+    return {"build": LinUCB(brief.dim)}
+
+
+ENTRIES = (
+    Entry(
+        name="per-scope",
+        title="PerScope",
+        summary="one LinUCB per scope; scopes share nothing",
+        policy=PerScope,
+        settings=_settings,
+        page="per-scope",
+        place=400,
+        scoped=True,
+    ),
+)

@@ -1,1 +1,1 @@
-"""HTTP: routes, bodies, errors, keys and metrics."""
+"""HTTP: a request finds its route in `app`, its handler asks the engine, and `views` say what is answered."""

@@ -1,7 +1,7 @@
 """A small ASGI application around a table of routes.
 
-The table says everything that a framework would have to be told: method, path, role, types. It also makes the OpenAPI
-document. Between a request and the engine there is then little more than the server itself.
+The table says everything that a web framework would have to be told: method, path, role, types. The OpenAPI document is
+made from it as well. docs/dependencies.md says what the application costs beside one made with a framework.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import parse_qs, unquote_to_bytes
@@ -18,9 +18,10 @@ import msgspec
 
 from driftbandit.serving.api import errors as problems
 from driftbandit.serving.api.errors import HTTPError
-from driftbandit.serving.api.keys import Keyring, Role
+from driftbandit.serving.api.keys import Allowance, Keyring
+from driftbandit.serving.api.routes import Route, RoutingTable
 from driftbandit.serving.engine.thread import TooBusy, Unavailable
-from driftbandit.serving.loop.records import Refused
+from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.stores.base import StoreError
 
 logger = logging.getLogger("driftbandit")
@@ -39,19 +40,14 @@ _RETRY = {"retry-after": "1"}
 
 
 class Request:
-    """What a handler gets: names from the path, query, headers and the whole body."""
+    """What a handler gets besides the parameters of the path: query, headers and the whole body."""
 
-    __slots__ = ("body", "headers", "id", "loop", "query_string", "receive", "secure")
+    __slots__ = ("body", "headers", "query_string", "secure")
 
-    def __init__(
-        self, loop: str, ident: str, query_string: bytes, headers: list[tuple[bytes, bytes]], receive: Receive
-    ) -> None:
-        self.loop = loop
-        self.id = ident
+    def __init__(self, query_string: bytes, headers: list[tuple[bytes, bytes]], secure: bool) -> None:
         self.query_string = query_string
         self.headers = headers
-        self.receive = receive
-        self.secure = False
+        self.secure = secure
         """Whether it came over TLS."""
         self.body = b""
 
@@ -93,86 +89,48 @@ class Stream:
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
-Handler = Callable[[Request], Awaitable[Response | Stream]]
-
-
-@dataclass(frozen=True, slots=True)
-class Route:
-    """One line of the table.
-
-    Attributes
-    ----------
-    method, path :
-        ``{loop}`` and ``{id}`` in the path stand for names.
-    role : 'decide', 'read', 'admin' or None
-        Who may call it, besides 'admin'; None is everyone.
-    handler : callable
-        Answers a `Request`.
-    summary : str
-        One line for the OpenAPI document.
-    body, answers :
-        Type of the body, and of the answers by status; a str is a media type.
-    errors : tuple of int
-        Statuses beyond 401, 403, 404, 429 and 503.
-    query : dict
-        Parameters of the query, as OpenAPI schemas.
-    limit : int
-        Largest body, in bytes.
-    refusal : callable, optional
-        Shows an error (request, status, detail) to a person. Such a route takes its key from a cookie too, so it must
-        change nothing: a browser sends cookies along with requests that others made up.
-    """
-
-    method: str
-    path: str
-    role: Role | None
-    handler: Handler
-    summary: str
-    answers: dict[int, Any]
-    body: Any = None
-    errors: tuple[int, ...] = ()
-    query: dict[str, dict[str, Any]] | None = None
-    limit: int = 1 << 20
-    refusal: Callable[[Request, int, str], Response] | None = None
-
-
 class App:
     """Dispatches requests to routes.
 
     Parameters
     ----------
-    routes : list of Route
-        The table.
-    keyring : Keyring or None
-        Who may do what; None lets everybody do everything.
+    routes : iterable of Route
+        The table; `add_routes` adds more.
+    keyring : callable
+        Returns the keys that are let in; None instead of keys lets everybody do everything.
     lifespan : callable
         Asynchronous context manager around the application's life.
     rate : float, optional
-        Requests a second that one key may make, over a burst of as many.
+        Requests per second that one key may make, after a burst of as many.
     stop : callable, optional
-        Ends answers that have no end; a server calls it before it waits for the others.
+        Closes open event streams. A server calls it when it stops, before it waits for the answers under way.
     """
 
     def __init__(
         self,
-        routes: list[Route],
+        routes: Iterable[Route],
         keyring: Callable[[], Keyring | None],
         lifespan: Callable[[], Any],
         rate: float | None = None,
         stop: Callable[[], None] = lambda: None,
     ) -> None:
         self.stop = stop
-        self.routes = routes
+        self.routes: list[Route] = []
+        self._table = RoutingTable()
         self._keyring = keyring
         self._lifespan = lifespan
-        self._rate = rate
-        self._allowance: dict[str, tuple[float, float]] = {}
-        self._table: dict[str, dict[str, Route]] = {}
-        for route in routes:
-            key = "/".join("*" if part.startswith("{") else part for part in route.path.split("/"))
-            self._table.setdefault(key, {})[route.method] = route
+        self._allowance = None if rate is None else Allowance(rate)
         self.answered: dict[tuple[str, int], int] = {}
+        """Answers by route and status."""
         self.seconds: dict[str, float] = {}
+        """Time to answer, by route."""
+        self.add_routes(routes)
+
+    def add_routes(self, routes: Iterable[Route]) -> None:
+        """Add routes to the table."""
+        for route in routes:
+            self._table.add(route)
+            self.routes.append(route)
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -191,14 +149,13 @@ class App:
         head = scope["method"] == "HEAD"
         route: Route | None = None
         try:
-            request, route = self._find(scope, receive)
-            if route is None:
-                raise HTTPError(404, "there is nothing here")
+            route, parameters = self._find(scope)
             label = route.path
+            request = Request(scope["query_string"], scope["headers"], scope.get("scheme") == "https")
             self._admit(route, request)
             if route.body is not None:
                 request.body = await _read(receive, request.headers, route.limit)
-            answer = await route.handler(request)
+            answer = await route.handler(request, *parameters)
         except HTTPError as error:
             answer = _error(error.status, error.detail, error.headers)
         except Refused as error:
@@ -228,58 +185,36 @@ class App:
         await send({"type": "http.response.body", "body": b"" if head else body})
         return label, answer.status
 
-    def _find(self, scope: Message, receive: Receive) -> tuple[Request, Route | None]:
+    def _find(self, scope: Message) -> tuple[Route, list[str]]:
+        """The route of a request, and its parameters."""
         raw: bytes = scope.get("raw_path") or scope["path"].encode()
-        parts = raw.split(b"/")
-        if b"%" in raw:
-            parts = [unquote_to_bytes(part) for part in parts]
         try:
-            names = [part.decode() for part in parts]
+            if b"%" in raw:
+                segments = [unquote_to_bytes(part).decode() for part in raw.split(b"/")]
+            else:
+                segments = raw.decode().split("/")
         except UnicodeDecodeError as error:
             raise HTTPError(404, "the path is not UTF-8") from error
-        loop = ident = ""
-        if len(names) > 3:
-            loop, names[3] = names[3], "*"
-        if len(names) > 5:
-            ident, names[5] = names[5], "*"
-        request = Request(loop, ident, scope["query_string"], scope["headers"], receive)
-        request.secure = scope.get("scheme") == "https"
-        methods = self._table.get("/".join(names))
-        if methods is None:
-            return request, None
+        methods, parameters = self._table.find(segments)
+        if not methods:
+            raise HTTPError(404, "there is nothing here")
         method = scope["method"]
         route = methods.get("GET" if method == "HEAD" else method)
         if route is None:
             raise HTTPError(405, f"{method} is not for this path", {"allow": ", ".join(sorted(methods))})
-        return request, route
+        return route, parameters
 
     def _admit(self, route: Route, request: Request) -> None:
+        """Raise HTTPError unless the request's key may use the route."""
         keyring = self._keyring()
         if route.role is None or keyring is None:
             return
         given = request.header(b"authorization")
         if given is None and route.refusal is not None and (key := request.cookie(COOKIE)) is not None:
             given = b"Bearer " + key.encode()
-        found = None if given is None else keyring.find(given)
-        if found is None:
-            why = (
-                "a key is needed: Authorization: Bearer dbk_..." if given is None else "no such key, or it was revoked"
-            )
-            raise HTTPError(401, why, {"www-authenticate": 'Bearer realm="driftbandit"'})
-        ident, role = found
-        if role not in (route.role, "admin"):
-            raise HTTPError(403, f"this needs a key of role {route.role!r} or 'admin', the given one is {role!r}")
-        if self._rate is not None:
-            self._spend(ident, self._rate)
-
-    def _spend(self, key: str, rate: float) -> None:
-        """A token bucket for each key."""
-        now = time.monotonic()
-        tokens, then = self._allowance.get(key, (rate, now))
-        tokens = min(max(rate, 1.0), tokens + (now - then) * rate)
-        if tokens < 1.0:
-            raise HTTPError(429, f"more than {rate:g} requests a second with this key", {"retry-after": "1"})
-        self._allowance[key] = tokens - 1.0, now
+        ident = keyring.admit(given, route.role)
+        if self._allowance is not None:
+            self._allowance.spend(ident)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from http import HTTPStatus
-from typing import Any
 
 import msgspec
 
@@ -20,7 +19,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class HTTPError(Exception):
-    """An answer that is an error."""
+    """Raised where the answer is to be an error."""
 
     def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(detail)
@@ -46,8 +45,3 @@ def encode(status: int, detail: str) -> bytes:
 def detail_of(body: bytes) -> str:
     """What an encoded error says."""
     return msgspec.json.decode(body, type=Problem).detail
-
-
-def schema() -> dict[str, Any]:
-    """JSON schema of an error."""
-    return msgspec.json.schema(Problem)

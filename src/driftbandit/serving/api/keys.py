@@ -1,4 +1,4 @@
-"""Access keys: random secrets of which the store knows only a hash."""
+"""Access keys: random secrets of which the store knows only a hash, what they allow, and how often."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import threading
 import time
 from typing import Literal, get_args
 
+from driftbandit.serving.api.errors import HTTPError
 from driftbandit.serving.stores.base import KeyRow, Store, StoreError
 
 Role = Literal["decide", "read", "admin"]
 ROLES: tuple[Role, ...] = get_args(Role)
-_FRESH_S = 1.0
 
 
 def create_key(store: Store, name: str, role: str) -> tuple[KeyRow, str]:
@@ -62,3 +62,41 @@ class Keyring:
         if scheme.lower() != b"bearer":
             return None
         return self._roles.get(hashlib.sha256(secret.strip()).digest())
+
+    def admit(self, header: bytes | None, role: Role) -> str:
+        """Id of the key in an Authorization header; raises HTTPError if there is none, or none of this role."""
+        found = None if header is None else self.find(header)
+        if found is None:
+            why = (
+                "a key is needed: Authorization: Bearer dbk_..." if header is None else "no such key, or it was revoked"
+            )
+            raise HTTPError(401, why, {"www-authenticate": 'Bearer realm="driftbandit"'})
+        ident, given = found
+        if given not in (role, "admin"):
+            raise HTTPError(403, f"this needs a key of role {role!r} or 'admin', the given one is {given!r}")
+        return ident
+
+
+class Allowance:
+    """How often each key may ask: a token bucket per key, with `rate` tokens that come back within a second.
+
+    >>> allowance = Allowance(1.0)
+    >>> allowance.spend("ann")
+    >>> allowance.spend("ann")
+    Traceback (most recent call last):
+    driftbandit.serving.api.errors.HTTPError: more than 1 requests a second with this key
+    """
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._tokens: dict[str, tuple[float, float]] = {}
+        """Tokens that a key had left, and when."""
+
+    def spend(self, key: str) -> None:
+        """Take a token; raises HTTPError if there is none."""
+        rate, now = self._rate, time.monotonic()
+        tokens, then = self._tokens.get(key, (rate, now))
+        tokens = min(max(rate, 1.0), tokens + (now - then) * rate)
+        if tokens < 1.0:
+            raise HTTPError(429, f"more than {rate:g} requests a second with this key", {"retry-after": "1"})
+        self._tokens[key] = tokens - 1.0, now

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from http import HTTPStatus
 from typing import Any
 
 import msgspec
 
-from driftbandit.serving.api.app import Route
 from driftbandit.serving.api.errors import Problem
+from driftbandit.serving.api.routes import Route
 
 _REF = "#/components/schemas/{name}"
-_NAME = {"type": "string", "minLength": 1, "maxLength": 200}
+_PARAMETER = {"type": "string", "minLength": 1, "maxLength": 200}
 
 
 def document(routes: list[Route]) -> dict[str, Any]:
@@ -44,14 +43,13 @@ def document(routes: list[Route]) -> dict[str, Any]:
 
 def _operation(route: Route, by_type: dict[int, Any]) -> dict[str, Any]:
     errors = set(route.errors)
-    names = re.findall(r"{(\w+)}", route.path)
-    if names:
+    if route.parameters:
         errors.add(404)
     if route.role is not None:
         errors |= {401, 403, 429, 503}
     if route.path == "/readyz":
         errors.add(503)
-    parameters = [{"name": name, "in": "path", "required": True, "schema": _NAME} for name in names]
+    parameters = [{"name": name, "in": "path", "required": True, "schema": _PARAMETER} for name in route.parameters]
     parameters += [{"name": name, "in": "query", "schema": schema} for name, schema in (route.query or {}).items()]
     if route.path.endswith("/stream"):
         parameters.append({"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}})

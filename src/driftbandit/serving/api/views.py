@@ -1,4 +1,4 @@
-"""What the API shows of a loop: counts, series, members, changes."""
+"""What the API answers: results of batches, and what it shows of a loop (counts, series, members, changes)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,51 @@ from typing import Any
 
 import msgspec
 
+from driftbandit.serving.api.errors import Problem
 from driftbandit.serving.engine.engine import Engine
-from driftbandit.serving.engine.messages import iso
+from driftbandit.serving.engine.messages import Decision, iso
 from driftbandit.serving.engine.reading import describe
-from driftbandit.serving.loop.records import EVERYONE, Counts, Refused
+from driftbandit.serving.loop.events import Refused
+from driftbandit.serving.loop.scopes import EVERYONE
 from driftbandit.serving.loop.series import TIERS, Bucket
+from driftbandit.serving.loop.state import Counts
 from driftbandit.serving.stores.base import ChangeRow, Store
 
 RESOLUTIONS = {str(length // 1000): tier for tier, (length, _) in enumerate(TIERS)}
+
+
+class RewardAnswer(msgspec.Struct, frozen=True):
+    """What became of a reward: 'accepted' or 'duplicate'."""
+
+    status: str
+
+
+class DecisionResult(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+    """One decision of a batch, with the status it would have had on its own."""
+
+    status: int
+    decision: Decision | None = None
+    problem: Problem | None = None
+
+
+class RewardResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One reward of a batch."""
+
+    status: int
+    reward: RewardAnswer | None = None
+    problem: Problem | None = None
+
+
+class DecisionResults(msgspec.Struct, frozen=True):
+    """Results in the order of the requests."""
+
+    results: list[DecisionResult]
+
+
+class RewardResults(msgspec.Struct, frozen=True):
+    """Results in the order of the requests."""
+
+    results: list[RewardResult]
 
 
 def tier_of(resolution: str) -> int:
@@ -38,7 +75,7 @@ def totals(engine: Engine, name: str) -> dict[str, Any]:
         for field in Counts.__struct_fields__:
             setattr(counts, field, getattr(counts, field) + getattr(part.counts, field))
         waiting += part.waiting
-        scopes += 0 if part.models is None else len(part.models)
+        scopes += len(part.models)
     found: dict[str, Any] = {
         field: getattr(counts, field) for field in Counts.__struct_fields__ if not field.startswith("shadow_")
     }
@@ -51,8 +88,8 @@ def totals(engine: Engine, name: str) -> dict[str, Any]:
             "decisions": counts.shadow_decisions,
             "agreed": counts.shadow_agreed,
             # What the shadow would have earned, by inverse propensity and its self-normalised variant.
-            "ips": counts.shadow_reward / counts.shadow_closed if counts.shadow_closed else None,
-            "snips": counts.shadow_reward / counts.shadow_weight if counts.shadow_weight else None,
+            "ips": counts.shadow_ips,
+            "snips": counts.shadow_snips,
         }
     return found
 

@@ -1,1 +1,11 @@
-"""Commits and recovery: loops on a store, and the thread that runs them."""
+"""Commits and recovery: loops on a store, and the thread that runs them.
+
+- `messages`: requests and answers, as they stand in JSON
+- `commands`: decisions and rewards, from the request to the answer
+- `shards`: the shard of a loop that a command belongs to
+- `storage`: loops to the store and back
+- `engine`: all loops of a store, commits and recovery
+- `thread`: the thread in which the engine runs
+- `warmup`: compiling policies before anybody waits for them
+- `reading`: a loop for those who look at it
+"""

@@ -1,4 +1,4 @@
-"""Decisions and rewards: what is asked of a loop, and what is answered."""
+"""Decisions and rewards: from the request to the answer."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ from driftbandit.serving.engine.messages import (
 )
 from driftbandit.serving.engine.shards import Parts
 from driftbandit.serving.loop import events as log
-from driftbandit.serving.loop.events import AnyEvent, Decided, Late, Rewarded
+from driftbandit.serving.loop.events import AnyEvent, Decided, Late, Refused, Rewarded
 from driftbandit.serving.loop.loop import Loop
-from driftbandit.serving.loop.records import Refused
 
 
 class Answers:
-    """Writes answers; those to neighbours have much in common."""
+    """Writes the answers to decisions, and keeps the two texts that neighbouring answers share."""
 
     __slots__ = ("_expires", "_learned", "_version", "expires_at", "policy_version")
 
@@ -31,7 +30,7 @@ class Answers:
         self.expires_at = self.policy_version = ""
 
     def to(self, event: Decided) -> Decision:
-        """What is answered to a decision."""
+        """The answer to a decision."""
         if self._expires != event.expires:
             self._expires, self.expires_at = event.expires, iso(event.expires)
         if self._learned != event.learned or self._version != event.version:
@@ -41,12 +40,12 @@ class Answers:
 
 
 class Commands:
-    """Decisions and rewards of a loop, all at one time.
+    """Decisions and rewards of one loop, all at the same time of the clock.
 
     Parameters
     ----------
     parts : Parts
-        The loop. Ids that decisions name must have gone through its `look_up`.
+        The loop. Ids that requests give to decisions must have gone through its `look_up`.
     now : int
         The time, in milliseconds since 1970.
     answers : Answers
@@ -62,7 +61,7 @@ class Commands:
         self._now = now if self._only is None else self._advance(self._only, now)
 
     def _advance(self, loop: Loop, now: int) -> int:
-        """Get a loop ready for a command: what follows is for the next commit."""
+        """Get a loop ready for a command, which the next commit must make durable."""
         self._parts.touched.add(loop)
         return advance(loop, now)
 
@@ -75,7 +74,7 @@ class Commands:
             if loop is None:
                 known = self._parts.knowing(given, scope)
             else:
-                known = loop if given in loop.recent or given in loop.known else None
+                known = loop if given in loop.state.recent or given in loop.known else None
             if known is not None:
                 return False, self._again(known, request)
             check_name("decision_id", given)
@@ -83,20 +82,20 @@ class Commands:
             loop = self._parts.of_scope(scope)
             now = self._advance(loop, now)
         try:
-            pool = loop.pools.get(arms)
+            pool = loop.pools.known.get(arms)  # type: ignore[arg-type]
         except TypeError:  # arms with features have no hash
             pool = None
         if pool is None:
-            pool = loop.pool(None) if arms is None else loop.pool(*split_arms(arms))
+            pool = loop.pools.of(None) if arms is None else loop.pools.of(*split_arms(arms))
         event = loop.decide(now, given or new_id(loop.shard, now), scope, pool)
-        loop.unlogged.append(event)
+        loop.outbox.events.append(event)
         return True, self._answers.to(event)
 
     def _again(self, loop: Loop, request: DecisionRequest) -> Decision:
         """The answer that this decision got before, if the request is the same."""
         given = request.decision_id or ""
         ids, features = (None, None) if request.arms is None else split_arms(request.arms)
-        event: Any = self._event(loop, (loop.recent.get(given) or loop.known[given]).seq)
+        event: Any = self._event(loop, (loop.state.recent.get(given) or loop.known[given]).seq)
         encoded = None if features is None else features.tobytes()
         if (event.scope, event.arms, event.features) != (request.scope, ids, encoded):
             raise Refused(409, f"decision_id {given!r} was used with another body")
@@ -104,10 +103,10 @@ class Commands:
 
     def _event(self, loop: Loop, seq: int) -> AnyEvent:
         """An event of the log, which may not be in the store yet."""
-        back = loop.seq - seq
-        if back < len(loop.unlogged):
-            return loop.unlogged[-1 - back]
-        sealed = next((run for run in loop.sealed if run.first <= seq <= run.last), None)
+        outbox, back = loop.outbox, loop.state.seq - seq
+        if back < len(outbox.events):
+            return outbox.events[-1 - back]
+        sealed = next((run for run in outbox.sealed if run.first <= seq <= run.last), None)
         body = self._parts.store.event(loop.number, loop.shard, seq) if sealed is None else sealed.event(seq)
         if body is None:
             raise RuntimeError(f"event {seq} is missing from the log")
@@ -139,12 +138,12 @@ class Commands:
             now = self._advance(loop, now)
         event = loop.reward(now, decision_id, request.value, request.reward_id)
         if event is not None:
-            loop.unlogged.append(event)
+            loop.outbox.events.append(event)
         return event
 
 
 def new_id(shard: int, now: int) -> str:
-    """An id that nobody guesses; later ones come later in the store's index, which keeps it compact.
+    """An id that cannot be guessed. Later ids sort after earlier ones, which keeps the store's index compact.
 
     >>> first, second = new_id(0, 1_700_000_000_000), new_id(0, 1_700_000_000_001)
     >>> first[:13], first < second
@@ -154,8 +153,9 @@ def new_id(shard: int, now: int) -> str:
 
 
 def advance(loop: Loop, now: int) -> int:
-    """Close a loop's windows that are due; returns its time, which never runs backwards."""
-    now = max(now, loop.time)
-    if loop.due.first <= now and (event := loop.tick(now)) is not None:
-        loop.unlogged.append(event)
+    """Close the windows of a loop that are due; returns the loop's time, which never runs backwards."""
+    state = loop.state
+    now = max(now, state.time)
+    if state.due.first <= now and (event := loop.tick(now)) is not None:
+        loop.outbox.events.append(event)
     return now

@@ -1,4 +1,4 @@
-"""The decision engine: loops, commands, durable commits and recovery. No HTTP, no threads, no clock of its own.
+"""The decision engine: all loops of a store, durable commits, and recovery. It has no HTTP, no thread and no clock.
 
 Commands change memory and queue events; `commit` makes them durable. Only then may their answers leave the process. An
 engine whose commit failed must `recover` before it does anything else.
@@ -22,29 +22,20 @@ from driftbandit.serving.engine.messages import (
     check_name,
     split_arms,
 )
-from driftbandit.serving.engine.reading import change_rows, state_bytes
+from driftbandit.serving.engine.reading import state_bytes
 from driftbandit.serving.engine.shards import Parts
+from driftbandit.serving.engine.storage import committed, gather, load_loop, news, save, settings
 from driftbandit.serving.loop import events as log
+from driftbandit.serving.loop.arms import check_different
 from driftbandit.serving.loop.config import LoopConfig, check
-from driftbandit.serving.loop.events import Catalogued, Configured
+from driftbandit.serving.loop.events import Catalogued, Configured, Refused
 from driftbandit.serving.loop.loop import Loop
-from driftbandit.serving.loop.records import MAIN, SHADOW, Refused
-from driftbandit.serving.stores.base import (
-    Batch,
-    Closed,
-    LoopRow,
-    Snapshot,
-    Store,
-    VersionConflict,
-)
+from driftbandit.serving.stores.base import LoopRow, Store, VersionConflict
 
-_READ = 10_000
-_INDEXED = 2048
-"""Closed decisions that go into the store's index together: enough to share its pages, too few for a long pause."""
 _OPEN_WEIGHT = 4
-"""Events between snapshots for each open decision, at least: a snapshot holds all of those."""
+"""Events between snapshots for each open decision, at least: a snapshot holds all open decisions."""
 _RUN = 100
-"""Events that are encoded together, at least: while they are in the processor's cache still."""
+"""Events that are encoded together, at least: few enough to be in the processor's cache still."""
 
 
 class Engine:
@@ -57,11 +48,11 @@ class Engine:
     clock : callable
         Milliseconds since 1970.
     snapshot_every : int
-        Events of a loop between snapshots, at least.
+        The least number of a loop's events between snapshots.
     scopes_in_memory : int
         How many scopes of a loop are kept in memory.
     ready : callable, optional
-        Whether settings may come into force. Those for which it says no are left alone until the next `refresh`.
+        Says whether settings may come into force. If not, the next `refresh` asks again.
     """
 
     def __init__(
@@ -92,12 +83,12 @@ class Engine:
         self.refresh()
 
     def recover(self) -> None:
-        """Forget everything and start from what the store holds."""
+        """Forget everything in memory and start from what the store has."""
         self.store.reopen()
         self._start()
 
     def refresh(self) -> None:
-        """Take over shards and settings that other processes left or changed; called every second or so."""
+        """Take over shards that other processes left and settings that they changed; called about once per second."""
         held = self.store.hold()
         lost = [shard for shard, token in self.held.items() if held.get(shard) != token]
         self.held = held
@@ -118,59 +109,24 @@ class Engine:
             parts.row = row
             for shard in held:
                 if shard not in parts.here:
-                    parts.here[shard] = self._load(row, shard)
-                self._bring_up(parts.here[shard], row)
+                    parts.here[shard] = load_loop(self.store, row, shard, self._scopes_in_memory)
+                self._update(parts.here[shard], row)
             parts.only = parts.here.get(0) if self.store.shards == 1 else None
 
-    def _load(self, row: LoopRow, shard: int, *, whole_log: bool = False) -> Loop:
-        """A loop's state: its last snapshot, and the events after it."""
-        number = row.number
-
-        def load(role: int, epoch: int, scope: str) -> bytes | None:
-            return None if whole_log else self.store.model(number, shard, role, epoch, scope)
-
-        loop = Loop(row.name, shard, load, self._scopes_in_memory, number)
-        snapshot = None if whole_log else self.store.snapshot(number, shard)
-        if snapshot is not None:
-            loop.restore(snapshot[1])
-        loop.saved_at = loop.seq
-        while True:
-            rows = self.store.events(number, shard, loop.seq, _READ)
-            for seq, body in rows:
-                loop.apply(log.decode(body))
-                if loop.seq != seq:
-                    raise RuntimeError(f"loop {row.name!r}: event {loop.seq} is missing from the log")
-            if len(rows) < _READ:
-                break
-        loop.found.clear()  # they were stored together with their events
-        return loop
-
-    def _bring_up(self, loop: Loop, row: LoopRow) -> None:
-        """Log settings and catalogue that the loop has not met yet."""
-        if loop.version != row.version:
-            event = log.decode(row.config)
-            assert isinstance(event, Configured)
-            self._record(loop, Configured(self._now(loop), row.version, event.config))
-        if row.arms is not None and loop.arms_version != row.arms_version:
-            arms = log.decode(row.arms)
-            assert isinstance(arms, Catalogued)
-            self._record(loop, Catalogued(self._now(loop), row.arms_version, arms.ids, arms.features))
-
-    def _record(self, loop: Loop, event: log.AnyEvent) -> None:
-        loop.apply(event)
-        self._queue(loop, event)
-
-    def _queue(self, loop: Loop, event: log.AnyEvent) -> None:
-        loop.unlogged.append(event)
-        self._touched.add(loop)
-
-    def _now(self, loop: Loop) -> int:
-        return max(self._clock(), loop.time)
+    def _update(self, loop: Loop, row: LoopRow) -> None:
+        """Give a loop the settings and the catalogue that it has not met yet."""
+        for event in news(loop, row, max(self._clock(), loop.state.time)):
+            loop.apply(event)
+            loop.outbox.events.append(event)
+            self._touched.add(loop)
 
     # Commands ------------------------------------------------------------------------------------------------------
 
     def configure(self, name: str, config: LoopConfig, expected: int | None) -> tuple[bool, Configuration]:
-        """Create or change a loop; says whether it is new. Without an expected version only the same is accepted."""
+        """Create or change a loop; says whether it is new.
+
+        `expected` is the version that the settings replace. Without it, a loop that exists must have these settings.
+        """
         check_name("loop", name)
         try:
             check(config)
@@ -196,33 +152,32 @@ class Engine:
         ids, features = split_arms(arms.arms)
         if (features is None) != (config.dim is None) or (features is not None and features.shape[1] != config.dim):
             got = None if features is None else features.shape[1]
-            raise Refused(422, f"arms: the loop's dim is {config.dim}, got {got} features an arm")
-        if len(set(ids)) < len(ids):
-            raise Refused(422, "arms: expected different ids, got one twice")
+            raise Refused(422, f"arms: the loop's dim is {config.dim}, got {got} features per arm")
+        check_different(ids)
         body = None if features is None else features.tobytes()
         self.store.put_arms(parts.row.number, log.encode(Catalogued(self._clock(), 0, list(ids), body)))
         self.refresh()
         return self.configuration(name)
 
     def look_up(self, name: str, ids: list[str]) -> None:
-        """Read what is known of these decisions from the store, all at once, before they are asked for again."""
+        """Read what the store knows of these decisions, all at once, before commands name them."""
         parts = self._loops.get(name)
         if parts is not None:
             parts.look_up(ids)
 
     def at_once(self, name: str) -> Commands:
-        """Commands to a loop that are carried out now; ids of decisions must have gone through `look_up`."""
+        """Decisions and rewards of a loop, now; ids that requests name must have gone through `look_up`."""
         parts = self._parts(name)
         for loop in parts.here.values():
-            loop.seal(_RUN)
+            loop.outbox.seal(loop.state.seq, _RUN)
         return Commands(parts, self._clock(), self._answers)
 
     def decide(self, name: str, request: DecisionRequest) -> tuple[bool, Decision]:
-        """Choose an arm now; see `Commands.decide`."""
+        """Choose an arm; see `Commands.decide`."""
         return self.at_once(name).decide(request)
 
     def reward(self, name: str, decision_id: str, request: RewardRequest) -> bool:
-        """Take a reward now; see `Commands.reward`."""
+        """Take a reward; see `Commands.reward`."""
         return self.at_once(name).reward(decision_id, request)
 
     def tick(self) -> None:
@@ -230,13 +185,14 @@ class Engine:
         now = self._clock()
         for parts in self._loops.values():
             for loop in parts.here.values():
-                if loop.due.first <= now:
+                if loop.state.due.first <= now:
                     advance(loop, now)
                     self._touched.add(loop)
 
     def next_due(self) -> float:
-        """When the next window closes."""
-        return min((loop.due.first for parts in self._loops.values() for loop in parts.here.values()), default=inf)
+        """When the next window closes, in milliseconds since 1970."""
+        loops = (loop for parts in self._loops.values() for loop in parts.here.values())
+        return min((loop.state.due.first for loop in loops), default=inf)
 
     def _parts(self, name: str) -> Parts:
         parts = self._loops.get(name)
@@ -248,35 +204,23 @@ class Engine:
 
     def commit(self) -> int:
         """Make everything queued durable; returns how many events that were. Raises StoreError if it failed."""
-        batch = Batch()
-        count = 0
-        for loop in self._touched:
-            loop.seal()
-            if loop.sealed:
-                batch.events += loop.sealed
-                count += loop.seq - loop.sealed[0].first + 1
-            if loop.found:
-                batch.changes.extend(change_rows(loop))
-            if len(loop.closed) >= _INDEXED:
-                batch.closed.append(Closed(loop.number, loop.shard, loop.closed))
+        count, batch = gather(self._touched)
         if batch:
             self.store.commit(batch)
         touched = list(self._touched)
         self._touched.clear()
         for loop in touched:
-            loop.sealed.clear()
-            loop.known.clear()
-            loop.found.clear()
-            if len(loop.closed) >= _INDEXED:
-                loop.forget_closed()
+            committed(loop)
             self._save_if_due(loop)
         return count
 
     def _save_if_due(self, loop: Loop) -> None:
-        models = [part for part in (loop.models, loop.shadow) if part is not None]
+        """Save a snapshot if the last is long ago, or if memory is short of saved scopes to forget."""
+        models = [models for _, models in loop.learner.roles]
         fits = all(part.trim() for part in models)
-        if not fits or loop.seq - loop.saved_at >= max(self._snapshot_every, _OPEN_WEIGHT * loop.waiting):
-            self._save(loop)
+        events = loop.state.seq - loop.outbox.saved_at
+        if not fits or events >= max(self._snapshot_every, _OPEN_WEIGHT * loop.waiting):
+            save(self.store, loop)
             for part in models:
                 part.trim()
 
@@ -284,26 +228,12 @@ class Engine:
         """Save a snapshot of every loop now; what is queued must have been committed."""
         for parts in self._loops.values():
             for loop in parts.here.values():
-                self._save(loop)
-
-    def _save(self, loop: Loop) -> None:
-        number = self._loops[loop.name].row.number
-        rows = []
-        for role, models in ((MAIN, loop.models), (SHADOW, loop.shadow)):
-            if models is not None:
-                rows += [(role, loop.epochs[role], scope, state) for scope, state in models.changed()]
-        shot = Snapshot(number, loop.shard, loop.seq, loop.core(), rows, loop.epochs)
-        self.store.commit(Batch(closed=[Closed(number, loop.shard, loop.closed)], snapshots=[shot]))
-        loop.forget_closed()
-        loop.saved_at = loop.seq
-        for models in (loop.models, loop.shadow):
-            if models is not None:
-                models.saved()
+                save(self.store, loop)
 
     # Looking ---------------------------------------------------------------------------------------------------------
 
     def configuration(self, name: str) -> Configuration:
-        """A loop's settings."""
+        """The settings of a loop, and their version."""
         parts = self._parts(name)
         return Configuration(name, parts.row.version, parts.row.arms_version, parts.config)
 
@@ -312,28 +242,24 @@ class Engine:
         return sorted(self._loops)
 
     def number(self, name: str) -> int:
-        """The number under which the store knows a loop."""
+        """The number of a loop in the store."""
         return self._parts(name).row.number
 
     def parts(self, name: str) -> list[Loop]:
-        """A loop's shards here."""
+        """The shards of a loop that are served here."""
         return list(self._parts(name).here.values())
 
     def digest(self, name: str, *, whole_log: bool = False) -> str:
-        """A hash of a loop's whole state; with `whole_log`, of what replaying its log from the start gives.
+        """A hash of a loop's whole state; with `whole_log`, of the state after doing its whole log again.
 
-        Where the two differ, a snapshot or the recovery is wrong.
+        If the two differ, a snapshot or the recovery is wrong.
         """
         parts = self._parts(name)
         found = hashlib.sha256()
         for shard, part in sorted(parts.here.items()):
-            loop = self._load(parts.row, shard, whole_log=True) if whole_log else part
-            found.update(state_bytes(loop, self.store, parts.row.number, stored=not whole_log))
+            if whole_log:
+                again = load_loop(self.store, parts.row, shard, self._scopes_in_memory, whole_log=True)
+                found.update(state_bytes(again))
+            else:
+                found.update(state_bytes(part, self.store))
         return found.hexdigest()
-
-
-def settings(row: LoopRow) -> LoopConfig:
-    """The settings of a loop that a store knows."""
-    event = log.decode(row.config)
-    assert isinstance(event, Configured)
-    return msgspec.json.decode(event.config, type=LoopConfig)

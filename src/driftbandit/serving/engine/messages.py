@@ -1,4 +1,4 @@
-"""What is asked of a loop and what it answers, as JSON has it."""
+"""Requests and answers, as they stand in JSON."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ import numpy as np
 from msgspec import Meta
 
 from driftbandit.core import Floats
+from driftbandit.serving.loop.arms import MAX_ARMS
 from driftbandit.serving.loop.config import LoopConfig, Name
-from driftbandit.serving.loop.records import MAX_ARMS, Refused
+from driftbandit.serving.loop.events import Refused
 
 MAX_BATCH = 1_000
 """How many decisions or rewards one request may carry."""
 
 
 class LoopRequest(LoopConfig, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Settings of a loop; `version` is the one that they are to replace, 0 for a new loop."""
+    """Settings of a loop; `version` is the version that they replace, 0 for a new loop."""
 
     version: Annotated[int, Meta(ge=0)] | None = None
 
@@ -32,7 +33,7 @@ class Arm(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
 
 
 class DecisionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """Ask for an arm. Arms are ids from the catalogue, or arms with features; without any, the whole catalogue."""
+    """Ask for an arm, among ids of the catalogue, arms with features, or, without `arms`, the whole catalogue."""
 
     decision_id: Name | None = None
     scope: Name | None = None
@@ -48,7 +49,7 @@ class RewardRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=
 
 
 class BatchReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """A reward of a batch."""
+    """One of the rewards that are reported together."""
 
     decision_id: Name
     value: float
@@ -83,7 +84,7 @@ class Configuration(msgspec.Struct, frozen=True):
 
 
 def split_arms(arms: Sequence[str | Arm]) -> tuple[tuple[str, ...], Floats | None]:
-    """Ids, and features where arms have them; all have, or none."""
+    """Ids and features; the features are None if arms are given by id. Refuses a mixture."""
     kinds = set(map(type, arms))
     if kinds == {str}:
         if not "".join(arms).isprintable():  # type: ignore[arg-type]
@@ -102,13 +103,13 @@ def split_arms(arms: Sequence[str | Arm]) -> tuple[tuple[str, ...], Floats | Non
 
 
 def check_name(what: str, name: str) -> None:
-    """Refuse what cannot be written in a URL, a log and a table."""
+    """Refuse a name that cannot stand in a URL, a log and a table."""
     if not 0 < len(name) <= 200 or not name.isprintable():
         raise Refused(422, f"{what}: expected 1 to 200 printable characters")
 
 
 def iso(time: int) -> str:
-    """A time as RFC 3339 has it.
+    """A time in milliseconds since 1970 as text, by RFC 3339.
 
     >>> iso(1_700_000_000_123)
     '2023-11-14T22:13:20.123Z'

@@ -1,12 +1,13 @@
-"""The shards of a loop that this process serves, and which of them a command is for."""
+"""The shards of a loop that this process serves, and the one that a command belongs to."""
 
 from __future__ import annotations
 
 import zlib
 
 from driftbandit.serving.loop.config import LoopConfig
+from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.loop.loop import Loop
-from driftbandit.serving.loop.records import EVERYONE, Refused
+from driftbandit.serving.loop.scopes import EVERYONE
 from driftbandit.serving.stores.base import LoopRow, Store
 
 
@@ -19,20 +20,20 @@ class Elsewhere(Refused):
 
 
 class Parts:
-    """A loop with its shards here.
+    """One loop, with those of its shards that this process serves.
 
     Attributes
     ----------
     row, config : LoopRow, LoopConfig
         The loop as the store knows it, and its settings.
     here : dict
-        State by shard.
+        The loop's state by shard.
     only : Loop or None
-        Its only shard, where the store has but one.
+        The only shard, if the store has one shard.
     held : dict
-        Shards that this process holds; those of them that are not `here` are getting ready.
+        Shards that this process holds, with their tokens. Those that are not `here` yet are getting ready.
     touched : set of Loop
-        Those that the next commit must look after.
+        Loops with something for the next commit.
     """
 
     __slots__ = ("config", "held", "here", "only", "row", "store", "touched")
@@ -61,23 +62,23 @@ class Parts:
         return part
 
     def knowing(self, decision_id: str, scope: str | None) -> Loop | None:
-        """The shard that knows a decision.
+        """The shard that knows a decision, or None.
 
-        Processes do not ask each other for ids, so that two scopes may have got the same one: a scope's own shard comes
-        first, and where that is held elsewhere it is not for this process to say.
+        Processes do not ask each other about ids, so two scopes may have used the same one. The shard of the given
+        scope comes first. If another process holds that shard, this process does not know.
         """
         own: int | None = None
         if scope is not None and self.only is None and self.config.scoped:
             own = shard_of(self.row.name, scope, self.store.shards)
         other: Loop | None = None
         for part in self.here.values():
-            if decision_id in part.recent or decision_id in part.known:
+            if decision_id in part.state.recent or decision_id in part.known:
                 if own is None or own == part.shard:
                     return part
                 other = part
         if other is None or own not in self.here:
             return None
-        for row in self.store.closed(self.row.number, [decision_id]):  # `look_up` was content with the other one
+        for row in self.store.closed(self.row.number, [decision_id]):  # `look_up` kept the other one
             if row.shard == own:
                 self.here[own].known[decision_id] = row
                 self.touched.add(self.here[own])
@@ -100,7 +101,7 @@ class Parts:
         raise Refused(404, f"no decision {decision_id[:200]!r} in loop {self.row.name!r}")
 
     def look_up(self, ids: list[str]) -> None:
-        """Read what is known of these decisions from the store, all at once."""
+        """Read what the store knows of these decisions, all at once."""
         for found in self.store.closed(self.row.number, ids):
             if found.shard in self.here:
                 part = self.here[found.shard]

@@ -1,4 +1,4 @@
-"""The engine's thread: it takes all commands that wait, carries them out, commits once, and answers all of them."""
+"""The engine's thread: it takes the commands that wait, carries them out, commits once, and answers them all."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from collections.abc import Callable
 from typing import Any
 
 from driftbandit.serving.engine.engine import Engine
-from driftbandit.serving.loop.records import Refused
+from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.stores.base import StoreError
 
 logger = logging.getLogger("driftbandit")
 
 MAX_WAITING = 20_000
-"""Commands that may wait; more are turned away."""
+"""How many commands may wait; more are turned away."""
 
 _GROUP = 1_000
 _TOGETHER = 200
-"""Decisions that are looked up together, and then dealt with."""
+"""About how many decisions are looked up together before they are dealt with."""
 
 _HOUSEKEEPING_S = 1.0
 
@@ -73,9 +73,10 @@ class Runner(threading.Thread):
         return len(self._waiting)
 
     def submit(self, call: Call, ids: Ids = None) -> asyncio.Future[Any]:
-        """Queue a command: `call` gets the engine; its result comes when it is durable.
+        """Queue a command, which is called with the engine; the future gets its result once that is durable.
 
-        `ids` are a loop and the decisions that the call names, which are looked up together with those of others.
+        `ids` are a loop and the decisions that the command names. They are looked up before, together with those of
+        other commands.
         """
         if not self.ready:
             raise Unavailable(self.error or "the engine is starting")
@@ -155,7 +156,7 @@ class Runner(threading.Thread):
 
     @staticmethod
     def _carry_out(engine: Engine, taken: list[Waiting], results: list[Any]) -> None:
-        """Carry out the last few commands: not more than the processor's cache holds, and none of them is kept."""
+        """Carry out the last few commands of the list: not more than the processor's cache holds."""
         named: dict[str, list[str]] = {}
         calls: list[Call] = []
         count = 0
@@ -174,7 +175,7 @@ class Runner(threading.Thread):
                 results.append(refusal)
 
     def _fail(self, error: Exception) -> None:
-        """Memory may be ahead of the store: nothing more is answered before a recovery."""
+        """Answer nothing more before a recovery, since memory may be ahead of the store."""
         self.failures += 1
         self.error = str(error)
         self.ready = False

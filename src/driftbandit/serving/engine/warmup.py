@@ -1,7 +1,7 @@
 """Compiling a loop's policies before anybody waits for them.
 
-Policies are compiled when they are first used, which takes seconds where Numba has cached nothing yet. In the engine's
-thread every request would wait for that, so a throw-away copy of the loop makes a few decisions and learns their
+Policies are compiled when they are first used, which takes seconds if Numba has cached nothing yet. In the engine's
+thread every request would wait for that. So a throw-away copy of the loop makes a few decisions and learns their
 rewards beforehand, in another thread.
 """
 
@@ -13,16 +13,15 @@ import msgspec
 import numpy as np
 
 from driftbandit.serving.loop.config import LoopConfig
-from driftbandit.serving.loop.events import Catalogued, Configured
+from driftbandit.serving.loop.events import Catalogued, Configured, Refused
 from driftbandit.serving.loop.loop import Loop
-from driftbandit.serving.loop.records import Refused
 
 _ROUNDS = 200  # with a change in the middle, so that what happens upon a change is compiled too
 _SMALL = 3  # features: compiled code depends on their type, not on how many there are
 
 
 def rehearse(config: LoopConfig) -> None:
-    """Use the policies of these settings once, on a loop that is thrown away.
+    """Use the policies of these settings, on a loop that is thrown away.
 
     Raises ValueError if the settings do not describe a loop.
 
@@ -32,7 +31,7 @@ def rehearse(config: LoopConfig) -> None:
     for dim in dims:
         try:
             _rehearse(msgspec.structs.replace(config, dim=dim, scoped=False, window=0.0))
-        except Refused:  # the policy can use nothing of what it was offered, and will say so to whoever asks
+        except Refused:  # the policy cannot use these arms; real requests will say why
             return
         except ValueError:  # some settings need all the features
             if dim == dims[-1]:
@@ -50,14 +49,14 @@ def _rehearse(config: LoopConfig) -> None:
     low, high = loop.bounds
     for number in range(_ROUNDS):
         own = features if number % 2 else None  # arms by id in one round, with features in the next
-        event = loop.decide(number, str(number), None, loop.pool(arms, own))
-        value = 0.75 if (event.index == 0) == (number < _ROUNDS // 2) else 0.25  # no clicks: nobody is to be warned
+        event = loop.decide(number, str(number), None, loop.pools.of(arms, own))
+        value = 0.75 if (event.index == 0) == (number < _ROUNDS // 2) else 0.25  # not 0 or 1: clicks bring warnings
         loop.reward(number, event.id, min(max(value, low), high), None)
         loop.tick(number)
 
 
 class Rehearsals:
-    """Rehearses settings, each once, whoever asks for it."""
+    """Rehearses settings, each only once."""
 
     def __init__(self) -> None:
         self._done: set[bytes] = set()
@@ -65,14 +64,14 @@ class Rehearsals:
         self._lock = threading.Lock()
 
     def run(self, config: LoopConfig) -> None:
-        """Rehearse now, unless that was done before."""
+        """Rehearse now, unless it was done before."""
         key = _key(config)
         if key not in self._done:
             rehearse(config)
             self._done.add(key)
 
     def ready(self, config: LoopConfig) -> bool:
-        """Whether it was rehearsed; if not, that begins in the background."""
+        """Whether these settings were rehearsed; if not, the rehearsal starts in the background."""
         key = _key(config)
         if key in self._done:
             return True
@@ -86,7 +85,7 @@ class Rehearsals:
         try:
             rehearse(config)
         except ValueError:
-            pass  # of no use to anybody, which the engine says when it meets these settings
+            pass  # the engine will say what is wrong with these settings
         finally:
             self._done.add(key)
             with self._lock:

@@ -1,1 +1,5 @@
-"""The log for others: export and replay."""
+"""The log for others.
+
+- `export`: the log as lines of JSON, Parquet, or the JSON of Vowpal Wabbit
+- `rerun`: making every decision of an exported log again
+"""

@@ -1,4 +1,4 @@
-"""The log for others: as lines of JSON, as Parquet, and as VW's decision-service JSON."""
+"""The log in formats that others read: lines of JSON, Parquet, and the decision-service JSON of Vowpal Wabbit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Wanted:
 
 
 def read_log(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[tuple[int, int, AnyEvent]]:
-    """(shard, seq, event) of what is wanted, shard after shard."""
+    """(shard, seq, event) of the wanted events, shard after shard."""
     store = open_reader()
     try:
         for shard in range(store.shards) if wanted.shard is None else [wanted.shard]:
@@ -53,7 +53,7 @@ def read_log(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[tuple
 
 
 def as_row(seq: int, name: str, shard: int, event: AnyEvent) -> dict[str, Any]:
-    """An event with names, features as rows of numbers."""
+    """An event as a dictionary, with features as rows of numbers."""
     row: dict[str, Any] = {"seq": seq, "loop": name, "shard": shard, "kind": log.KINDS[type(event)]}
     for field in event.__struct_fields__:
         row[field] = getattr(event, field)
@@ -66,7 +66,7 @@ def as_row(seq: int, name: str, shard: int, event: AnyEvent) -> dict[str, Any]:
 
 
 def from_row(row: dict[str, Any]) -> AnyEvent:
-    """The event of an exported row; raises ValueError, TypeError or KeyError if it is none."""
+    """The event of an exported row; raises ValueError, TypeError or KeyError if the row is no event."""
     kinds: dict[str, type] = {name: kind for kind, name in log.KINDS.items()}
     kind = kinds.get(row["kind"])
     if kind is None:
@@ -84,7 +84,7 @@ def from_row(row: dict[str, Any]) -> AnyEvent:
 
 
 def ndjson(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]:
-    """One event a line."""
+    """One event per line, as JSON."""
     encode = msgspec.json.Encoder().encode
     lines: list[bytes] = []
     for shard, seq, event in read_log(open_reader, wanted):
@@ -97,7 +97,7 @@ def ndjson(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]:
 
 
 def parquet(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]:
-    """One event a row; the columns that an event does not have are null."""
+    """One event per row; columns that an event does not have are null."""
     import pyarrow as pa  # noqa: PLC0415 - slow to import
     import pyarrow.parquet as pq  # noqa: PLC0415
 
@@ -139,11 +139,11 @@ class _Sink(io.RawIOBase):
         self._length = 0
 
     def writable(self) -> bool:
-        """Yes."""
+        """Always True."""
         return True
 
     def tell(self) -> int:
-        """How much was written in all."""
+        """How many bytes were written so far."""
         return self._length
 
     def write(self, data: Any) -> int:
@@ -154,13 +154,13 @@ class _Sink(io.RawIOBase):
         return len(piece)
 
     def drain(self) -> bytes:
-        """What was written since the last time."""
+        """What was written since the last call."""
         pieces, self._pieces = self._pieces, []
         return b"".join(pieces)
 
 
 def dsjson(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]:
-    """One decision a line, with its reward once that is final; still open ones have no label."""
+    """One decision per line, with its reward once that is final; decisions that are still open have no label."""
     encode = msgspec.json.Encoder().encode
     whole = replace(wanted, after=0)  # rewards and catalogues may have come before
     lines: list[bytes] = []
@@ -178,7 +178,7 @@ def dsjson(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]:
 
 
 class Join:
-    """Puts decisions and rewards together, reading a log from its start."""
+    """Puts decisions and their rewards together, reading a log from its start."""
 
     def __init__(self) -> None:
         self.config = LoopConfig(policy="random")
@@ -190,7 +190,7 @@ class Join:
         self._rewards: dict[str, float] = {}
 
     def add(self, seq: int, event: AnyEvent) -> Iterable[tuple[int, Pooled, float | None]]:
-        """Take an event; returns the decisions that it closes, with their rewards."""
+        """Take an event; returns (seq, decision, reward) of the decisions that it closes."""
         if isinstance(event, Configured):
             self.config = msgspec.json.decode(event.config, type=LoopConfig)
             self.configs[event.version] = self.config
@@ -215,7 +215,7 @@ class Join:
         return ()
 
     def rest(self) -> Iterable[tuple[int, Pooled, float | None]]:
-        """What is still open at the end."""
+        """The decisions that are still open at the end."""
         return [self._close(key, None) for key in list(self._open)]
 
     def _close(self, key: str, default: float | None) -> tuple[int, Pooled, float | None]:
@@ -230,7 +230,7 @@ class Join:
 
 
 class Pooled(msgspec.Struct, frozen=True):
-    """A decision with its pool spelt out."""
+    """A decision with the ids and features of its pool."""
 
     event: Decided
     arms: Sequence[str]
@@ -238,7 +238,7 @@ class Pooled(msgspec.Struct, frozen=True):
 
 
 def probabilities(event: Decided, config: LoopConfig, size: int) -> list[float]:
-    """With which probability each arm of the pool was drawn."""
+    """The probability with which each arm of the pool was drawn."""
     return [chance(event.votes, config.floor, size, arm) for arm in range(size)]
 
 

@@ -1,60 +1,192 @@
-"""Pools: the arms of a request, with what policies need to know of them."""
+"""The catalogue of arms, and pools: the arms among which a decision chooses."""
 
 from __future__ import annotations
 
-from driftbandit.core import Floats
+from collections.abc import Sequence
+
+import numpy as np
+
+from driftbandit.core import Floats, Ints
+from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.loop.randomness import arm_numbers
-from driftbandit.serving.loop.records import MAX_ARMS, Catalogue, Pool, Refused
+
+MAX_ARMS = 10_000
+"""How many arms a pool or a catalogue may have in a request."""
+
+_KEPT = 4096
+"""How many pools are kept."""
 
 
-def make_pool(
-    arms: tuple[str, ...] | None,
-    features: Floats | None,
-    dim: int | None,
-    catalogue: Catalogue | None,
-    *,
-    numbered: bool,
-) -> Pool:
-    """The pool of a request, or why it cannot be used.
+class Catalogue:
+    """The arms of a loop.
 
     Parameters
     ----------
-    arms, features :
-        What the request has: ids or none, with features or without.
-    dim, catalogue :
-        What the loop has.
-    numbered : bool
-        Whether policies know arms by number.
+    ids : list of str
+        Their ids.
+    features : bytes or None
+        Their features as float64, arm after arm; None if they have none.
+
+    Attributes
+    ----------
+    rows : dict
+        The row of each id.
+    numbers : array
+        The number of each arm, for policies that know arms by number.
     """
-    if arms is not None and not 0 < len(set(arms)) == len(arms) <= MAX_ARMS:
-        raise Refused(422, f"arms: expected 1 to {MAX_ARMS:,} different ids, got {len(arms)}")
-    if features is not None:
-        if dim is None:
+
+    def __init__(self, ids: list[str], features: bytes | None) -> None:
+        self.ids = ids
+        self.encoded = features
+        self.rows = {name: row for row, name in enumerate(ids)}
+        self.numbers = arm_numbers(ids)
+        dim = 0 if features is None or not ids else len(features) // 8 // len(ids)
+        self.features: Floats | None = (
+            None if features is None else np.frombuffer(features).reshape(len(ids), dim).copy()
+        )
+
+
+class Pool:
+    """The arms among which a decision chooses.
+
+    Attributes
+    ----------
+    ids : tuple of str or None
+        Ids as the request gave them; None stands for the whole catalogue.
+    names : sequence of str
+        The ids, also where the request gave none.
+    features, numbers : array or None
+        What policies know the arms by.
+    own : bytes or None
+        Features that came with the request, for the log; None if they are the catalogue's.
+    vote, voted_at : int
+        The policy's choice from this pool, and how many rewards the loop had learned by then. A policy that draws
+        nothing at random chooses the same again until it learns more, so it need not be asked again.
+    """
+
+    __slots__ = ("features", "ids", "names", "numbers", "own", "vote", "voted_at")
+
+    def __init__(
+        self,
+        ids: tuple[str, ...] | None,
+        names: Sequence[str],
+        features: Floats | None,
+        numbers: Ints | None,
+        own: bytes | None = None,
+    ) -> None:
+        self.ids = ids
+        self.names = names
+        self.features = features
+        self.numbers = numbers
+        self.own = own
+        self.vote = self.voted_at = -1
+
+
+class Pools:
+    """Makes pools from the arms of requests, and keeps them, since requests repeat their arms.
+
+    Parameters
+    ----------
+    catalogue : Catalogue or None
+        The arms that requests may name by id.
+    dim : int or None
+        How many features an arm has; None if the loop uses none.
+    numbered : bool
+        Whether some policy knows arms by number.
+
+    Attributes
+    ----------
+    known : dict
+        Pools by their ids, None for the whole catalogue. Pools with features of their own are not kept.
+
+    Examples
+    --------
+    >>> pools = Pools(Catalogue(["a", "b"], np.eye(2).tobytes()), 2, numbered=False)
+    >>> pools.of(["b"]).features
+    array([[0., 1.]])
+    >>> pools.of(["c"])
+    Traceback (most recent call last):
+    driftbandit.serving.loop.events.Refused: arms: 'c' is not in the catalogue
+    """
+
+    __slots__ = ("_catalogue", "_dim", "_numbered", "known")
+
+    def __init__(self, catalogue: Catalogue | None, dim: int | None, *, numbered: bool) -> None:
+        self._catalogue = catalogue
+        self._dim = dim
+        self._numbered = numbered
+        self.known: dict[tuple[str, ...] | None, Pool] = {}
+
+    def of(self, arms: Sequence[str] | None, features: Floats | None = None) -> Pool:
+        """The pool of these arms, with features of their own or the catalogue's; None is the whole catalogue.
+
+        Raises
+        ------
+        Refused
+            If the loop cannot use these arms.
+        """
+        if features is not None:
+            return self._with_features(tuple(arms or ()), features)
+        ids = None if arms is None else tuple(arms)
+        pool = self.known.get(ids)
+        if pool is None:
+            pool = self._whole() if ids is None else self._by_id(ids)
+            if len(self.known) >= _KEPT:
+                self.known.clear()
+            self.known[ids] = pool
+        return pool
+
+    def _with_features(self, ids: tuple[str, ...], features: Floats) -> Pool:
+        _check_ids(ids)
+        if self._dim is None:
             raise Refused(422, "arms: this loop has no features (dim), so arms are given by id")
-        if features.shape[1] != dim:
-            raise Refused(422, f"arms: expected {dim} features an arm, got {features.shape[1]}")
-        numbers = arm_numbers(arms or ()) if numbered else None
-        return Pool(arms, arms or (), features, numbers, features.tobytes())
-    if arms is None:
+        if features.shape[1] != self._dim:
+            raise Refused(422, f"arms: expected {self._dim} features per arm, got {features.shape[1]}")
+        return Pool(ids, ids, features, arm_numbers(ids) if self._numbered else None, features.tobytes())
+
+    def _whole(self) -> Pool:
+        catalogue = self._catalogue
         if catalogue is None:
-            raise Refused(422, "arms: expected a list, or a catalogue put before")
-        _check(catalogue, dim)
+            raise Refused(422, "arms: expected a list, since this loop has no catalogue")
+        self._check_dim(catalogue)
         return Pool(None, catalogue.ids, catalogue.features, catalogue.numbers)
-    if dim is None:
-        return Pool(arms, arms, None, arm_numbers(arms))
-    if catalogue is None:
-        raise Refused(422, "arms: ids need a catalogue with features, and this loop has none")
-    _check(catalogue, dim)
-    rows = catalogue.rows
-    try:
-        at = [rows[arm] for arm in arms]
-    except KeyError as error:
-        raise Refused(422, f"arms: {error.args[0][:200]!r} is not in the catalogue") from error
-    numbers = catalogue.numbers[at] if numbered else None
-    return Pool(arms, arms, catalogue.features.take(at, axis=0), numbers)  # type: ignore[union-attr]
+
+    def _by_id(self, ids: tuple[str, ...]) -> Pool:
+        _check_ids(ids)
+        if self._dim is None:
+            return Pool(ids, ids, None, arm_numbers(ids))
+        catalogue = self._catalogue
+        if catalogue is None:
+            raise Refused(422, "arms: ids need a catalogue with features, and this loop has none")
+        self._check_dim(catalogue)
+        rows = catalogue.rows
+        try:
+            at = [rows[arm] for arm in ids]
+        except KeyError as error:
+            raise Refused(422, f"arms: {error.args[0][:200]!r} is not in the catalogue") from error
+        numbers = catalogue.numbers[at] if self._numbered else None
+        return Pool(ids, ids, catalogue.features.take(at, axis=0), numbers)  # type: ignore[union-attr]
+
+    def _check_dim(self, catalogue: Catalogue) -> None:
+        have = None if catalogue.features is None else catalogue.features.shape[1]
+        if self._dim is not None and have != self._dim:
+            raise Refused(422, f"arms: the catalogue has {have} features per arm, the loop {self._dim}")
 
 
-def _check(catalogue: Catalogue, dim: int | None) -> None:
-    have = None if catalogue.features is None else catalogue.features.shape[1]
-    if dim is not None and have != dim:
-        raise Refused(422, f"arms: the catalogue has {have} features an arm, the loop {dim}")
+def _check_ids(ids: tuple[str, ...]) -> None:
+    if not 0 < len(ids) <= MAX_ARMS:
+        raise Refused(422, f"arms: expected 1 to {MAX_ARMS:,} ids, got {len(ids)}")
+    check_different(ids)
+
+
+def check_different(ids: Sequence[str]) -> None:
+    """Refuse ids of which one comes twice.
+
+    >>> check_different(["a", "b", "a"])
+    Traceback (most recent call last):
+    driftbandit.serving.loop.events.Refused: arms: expected different ids, got 'a' more than once
+    """
+    if len(set(ids)) < len(ids):
+        seen: set[str] = set()
+        twice = next(name for name in ids if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise Refused(422, f"arms: expected different ids, got {twice[:200]!r} more than once")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from msgspec import Meta
 
-from driftbandit.core import LARGEST
-from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
+from driftbandit.core import LARGEST, unknown_name
+from driftbandit.policies.base import PolicyBase
 from driftbandit.policies.choosing_memory.driftucb import DriftUCB
 from driftbandit.policies.registry import REGISTRY, Brief
 from driftbandit.policies.scoped.per_scope import SavedPolicy
@@ -22,10 +21,8 @@ _LARGEST_SETTING = 10_000_000
 _LARGEST_DIM = 2_000
 # Standard deviation of the noisiest reward between 0 and 1, for policies that must be told one and were not.
 _WIDEST_NOISE = 0.5
-_PRESETS = {"dlinucb": "table1", "dlinucb-paper": "paper", "dlinucb-released": "released"}
-_NOT_SERVED = frozenset({"oracle", "oracle-paper"})  # nobody can tell a service the true shifts
 
-SERVED = tuple(name for name in REGISTRY if name not in _NOT_SERVED)
+SERVED = tuple(name for name, entry in REGISTRY.items() if entry.served)
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,7 +38,7 @@ class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     Attributes
     ----------
     policy, settings :
-        Name in the registry, and keywords for its constructor.
+        Name in the registry, and keywords for its constructor; they go over the registry's own.
     dim : int, optional
         Number of features an arm has; None for context-free policies.
     feature_names : list of str, optional
@@ -119,38 +116,32 @@ def check(config: LoopConfig) -> None:
 def builder(config: LoopConfig, plan: Plan) -> Callable[[], SavedPolicy]:
     """Return a function that makes a fresh policy, or raise ValueError saying what is wrong with the plan."""
     if plan.policy not in SERVED:
-        raise ValueError(f"policy: expected one of {', '.join(SERVED)}, got {plan.policy[:100]!r}")
+        raise ValueError(unknown_name("policy", plan.policy, SERVED))
     for key, value in plan.settings.items():
         if isinstance(value, int) and abs(value) > _LARGEST_SETTING:
             raise ValueError(f"settings: {key[:100]}: expected at most {_LARGEST_SETTING:,}, got {value}")
-    settings = dict(plan.settings)
-    noise = settings.pop("noise", "auto") if plan.policy in _PRESETS else _WIDEST_NOISE
+    entry = REGISTRY[plan.policy]
+    settings = {**entry.untold, **plan.settings}
     brief = Brief(
         dim=config.dim or 1,
-        noise=noise,  # type: ignore[arg-type]
+        noise=_WIDEST_NOISE,
         reward_range=config.reward_range or (0.0, 1.0),
         seed=config.seed % (1 << 31),
     )
 
     def build() -> SavedPolicy:
         try:
-            if plan.policy in _PRESETS:
-                preset: Any = DLinUCB.preset(
-                    _PRESETS[plan.policy], brief.dim, brief.noise, **{"seed": brief.seed, **settings}
-                )
-                return cast(SavedPolicy, preset)
-            policy: Any = REGISTRY[plan.policy].build(brief)
-            if settings:
-                told = {"dim": brief.dim, "seed": brief.seed, "reward_range": brief.reward_range}
-                takes = inspect.signature(type(policy)).parameters
-                policy = type(policy)(**{name: value for name, value in told.items() if name in takes} | settings)
+            return cast(SavedPolicy, entry.build(brief, **settings))
         except (TypeError, MemoryError, OverflowError) as error:
             raise ValueError(f"settings: {error}") from error
-        return cast(SavedPolicy, policy)
 
-    policy = build()
-    if getattr(policy, "dim", None) is not None and config.dim is None:
-        raise ValueError(f"dim: policy {plan.policy!r} needs the number of features")
+    policy: object = build()
+    if not isinstance(policy, PolicyBase):
+        raise ValueError(f"policy: {plan.policy!r} cannot be served: it does not derive from PolicyBase")
+    if policy.dim is not None and policy.dim != config.dim:
+        if config.dim is None:
+            raise ValueError(f"dim: policy {plan.policy!r} needs the number of features")
+        raise ValueError(f"settings: dim: expected {config.dim}, the loop's, got {policy.dim}")
     return build
 
 

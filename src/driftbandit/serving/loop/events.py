@@ -1,25 +1,39 @@
-"""The events of a loop's log: everything that recovery and replay need, and nothing that can be computed."""
+"""What commands come to: an event of the log, or a refusal.
+
+The log holds everything that is needed to do it all again, and nothing that can be computed from it.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
 
+class Refused(ValueError):
+    """A command that cannot be carried out and changed nothing; `status` is the HTTP status to answer with."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+
+
 class Event(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """What happened, and when: `time` is in milliseconds since 1970 and never runs backwards within a log."""
+    """What happened and when; `time` is in milliseconds since 1970 and never runs backwards within a log."""
 
     time: int
 
 
 class Configured(Event, frozen=True, tag="config"):
-    """A version of the loop's settings came into force; `config` is JSON."""
+    """The loop got new settings; `config` is JSON."""
 
     version: int
     config: bytes
 
 
 class Catalogued(Event, frozen=True, tag="arms"):
-    """The arm catalogue was replaced; `features` are float64, arm after arm, or None without any."""
+    """The catalogue of arms was replaced; `features` are float64, arm after arm, or None if arms have none."""
 
     version: int
     ids: list[str]
@@ -40,7 +54,7 @@ class Decided(Event, frozen=True, tag="decision"):
     propensity : float
         The probability with which that arm was drawn.
     votes : tuple of int
-        What the policy chose: once, or as often as it was asked if its choices are random.
+        What the policy chose. One number, or one for each time it was asked if its choices are random.
     shadow : int
         What the shadow policy would have played; -1 without one.
     version, learned : int
@@ -80,7 +94,7 @@ class Late(Event, frozen=True, tag="late"):
 
 
 class Ticked(Event, frozen=True, tag="tick"):
-    """Windows due by now closed."""
+    """The windows that were due by now closed."""
 
 
 AnyEvent = Configured | Catalogued | Decided | Rewarded | Late | Ticked
@@ -88,12 +102,8 @@ AnyEvent = Configured | Catalogued | Decided | Rewarded | Late | Ticked
 _encoder = msgspec.msgpack.Encoder()
 encode = _encoder.encode
 decode = msgspec.msgpack.Decoder(AnyEvent).decode
-
-
-def encode_run(events: list[AnyEvent]) -> bytes:
-    """Events that follow each other in one piece, as stores keep them."""
-    return _encoder.encode(events)
-
+unpack_run = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
+"""The encoded events of a run's `bodies`."""
 
 KINDS: dict[type, str] = {
     Configured: "config",
@@ -103,3 +113,26 @@ KINDS: dict[type, str] = {
     Late: "late",
     Ticked: "tick",
 }
+
+
+class Run(NamedTuple):
+    """Events `first` to `last` of one shard of a loop, encoded together; `bodies` is one MessagePack array of them.
+
+    >>> Run.of(1, 0, 7, [b"\\x01", b"\\x02"])
+    Run(loop=1, shard=0, first=7, last=8, bodies=b'\\x92\\x01\\x02')
+    """
+
+    loop: int
+    shard: int
+    first: int
+    last: int
+    bodies: bytes
+
+    @classmethod
+    def of(cls, loop: int, shard: int, first: int, bodies: Sequence[bytes]) -> Run:
+        """Put events together that are encoded already."""
+        return cls(loop, shard, first, first + len(bodies) - 1, encode([msgspec.Raw(body) for body in bodies]))
+
+    def event(self, seq: int) -> bytes:
+        """One of the events, encoded."""
+        return bytes(unpack_run(self.bodies)[seq - self.first])

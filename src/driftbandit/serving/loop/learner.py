@@ -1,4 +1,4 @@
-"""What a loop learns: rewards whose windows close, one by one or in runs, and the changes that they reveal."""
+"""The policies of a loop: asked for decisions, and taught when rewards are final."""
 
 from __future__ import annotations
 
@@ -8,33 +8,125 @@ import numpy as np
 
 from driftbandit.core import Change, Floats
 from driftbandit.policies.scoped.per_scope import SavedPolicy
-from driftbandit.serving.loop.config import (
-    weights_of,
-)
-from driftbandit.serving.loop.records import (
-    EVERYONE,
-    MAIN,
-    SHADOW,
-    Found,
-    Open,
-)
-from driftbandit.serving.loop.state import State
+from driftbandit.serving.loop.arms import Pool
+from driftbandit.serving.loop.config import is_moved, weights_of
+from driftbandit.serving.loop.events import Refused
+from driftbandit.serving.loop.scopes import EVERYONE, MAIN, SHADOW, Models
+from driftbandit.serving.loop.state import Found, Outbox, State
+from driftbandit.serving.loop.windows import Open
 
 
-class Learner(State):
-    """A loop's state that learns."""
+class Learner:
+    """Asks and teaches the policies of a loop with the settings that the state has now.
 
-    __slots__ = ()
+    Parameters
+    ----------
+    state : State
+        What the loop knows: rewards are counted there.
+    outbox : Outbox
+        Where closed decisions and detected changes go.
+    models : Models
+        The policies that decide, by scope.
+    shadow : Models or None
+        The shadow policies, which see every decision and reward and decide nothing.
 
-    def _close_due(self, now: int) -> None:
-        if now >= self._bucket_ends:
-            self._turn_over(now)
-        counts, bucket = self.counts, self._bucket
-        default = self.config.default_reward
+    Attributes
+    ----------
+    knows_vote : bool
+        Whether a pool's last vote still holds if nothing was learned since, and nobody else is to be asked.
+    asking_changes : bool
+        Whether being asked changes some policy, so that a logged decision must be asked for again.
+    """
+
+    __slots__ = (
+        "_asked",
+        "_in_runs",
+        "_judged",
+        "_moved",
+        "_outbox",
+        "_state",
+        "_steady",
+        "_uniform",
+        "_weighs",
+        "asking_changes",
+        "knows_vote",
+        "models",
+        "shadow",
+    )
+
+    def __init__(self, state: State, outbox: Outbox, models: Models, shadow: Models | None = None) -> None:
+        self._state = state
+        self._outbox = outbox
+        self.models = models
+        self.shadow = shadow
+        policy: Any = models.example
+        shared = not state.config.scoped
+        self._asked = state.config.draws if policy.is_random else 1
+        self._uniform = policy.is_uniform
+        self._moved = is_moved(policy) and not policy.is_uniform
+        self._steady = shared and not is_moved(policy)
+        self._judged = shared and policy.miss_test is not None
+        self._in_runs = shared and shadow is None and policy.learns_many
+        self._weighs = policy.feature_weights is not None
+        self.knows_vote = self._steady and shadow is None
+        self.asking_changes = self._moved or shadow is not None
+
+    @property
+    def roles(self) -> list[tuple[int, Models]]:
+        """The models with their roles."""
+        return [(MAIN, self.models)] if self.shadow is None else [(MAIN, self.models), (SHADOW, self.shadow)]
+
+    # Asking --------------------------------------------------------------------------------------------------------
+
+    def ask(self, owner: str, pool: Pool) -> tuple[tuple[int, ...], int]:
+        """What a scope's policy votes for, and what its shadow would play (-1 for nothing).
+
+        A policy that plays all arms alike has no votes, one that draws at random has several, others have one.
+
+        Raises
+        ------
+        Refused
+            If the policy cannot use these arms.
+        """
+        models, shadow = self.models, self.shadow
+        votes: tuple[int, ...] = ()
+        try:
+            if self._steady:
+                learned = self._state.counts.learned
+                if pool.voted_at != learned:
+                    pool.vote, pool.voted_at = models.get(owner).choose(pool.features, pool.numbers), learned
+                votes = (pool.vote,)
+            elif not self._uniform:
+                policy = models.get(owner)
+                votes = tuple([policy.choose(pool.features, pool.numbers) for _ in range(self._asked)])
+                if self._moved:
+                    models.mark(owner)
+        except ValueError as error:
+            raise Refused(422, str(error)) from error
+        return votes, -1 if shadow is None else self._ask_shadow(shadow, owner, pool)
+
+    @staticmethod
+    def _ask_shadow(models: Models, owner: str, pool: Pool) -> int:
+        try:
+            choice = models.get(owner).choose(pool.features, pool.numbers)
+        except ValueError:  # the decision stands, even if the shadow cannot use these arms
+            return -1
+        models.mark(owner)
+        return choice
+
+    # Teaching ------------------------------------------------------------------------------------------------------
+
+    def close_due(self, now: int) -> None:
+        """Close the windows that are due, count their rewards, and learn those not learned yet."""
+        state, shadow = self._state, self.shadow
+        if now >= state.bucket_ends:
+            state.turn_over(now)
+        counts, bucket = state.counts, state.bucket
+        default = state.config.default_reward
         records: list[Open] = []
         values: list[float] = []
-        due = self.due.take(now)
-        self.closed += [(record.id, record.seq, record.reward) for record in due]
+        due = state.due.take(now)
+        self._outbox.closed += [(record.id, record.seq, record.reward) for record in due]
         closed, whole, lately = 0, counts.reward_sum, bucket.reward
         for record in due:
             record.closed = True
@@ -46,7 +138,7 @@ class Learner(State):
                 closed += 1
                 whole += value
                 lately += value
-                if self.shadow is not None and record.shadow_epoch == self.epochs[SHADOW]:
+                if shadow is not None and record.shadow_epoch == state.epochs[SHADOW]:
                     counts.shadow_closed += 1
                     counts.shadow_weight += record.weight
                     counts.shadow_reward += record.weight * value
@@ -56,60 +148,59 @@ class Learner(State):
         counts.closed += closed
         bucket.closed += closed
         counts.reward_sum, bucket.reward = whole, lately
-        if self._in_runs and self.shadow is None:
+        if self._in_runs:
             self._learn_run(records, values)
         else:
             for record, value in zip(records, values, strict=True):
-                self._learn(record, value)
+                self.learn(record, value)
         for record in due:
-            record.features = None  # have served their turn, and may be large
+            record.features = None  # no longer needed, and may be large
 
-    def _learn(self, record: Open, value: float) -> None:
-        """Teach the models; those started afresh since the decision are spared rewards of their predecessors."""
+    def learn(self, record: Open, value: float) -> None:
+        """Teach a reward to the models that decided, unless others have taken their place since."""
         record.learned = True
+        state, shadow = self._state, self.shadow
         x, owner, number = self._features(record), record.scope, record.number
-        if record.epoch == self.epochs[MAIN] and self.models is not None:
+        main_epoch, shadow_epoch = state.epochs
+        if record.epoch == main_epoch:
             policy = self.models.get(owner)
             self.models.mark(owner)
-            self._teach(policy, x, value, number, record)
-        if self.shadow is not None and record.shadow_epoch == self.epochs[SHADOW]:
-            self.shadow.mark(owner)
+            before = weights_of(policy) if self._weighs else None
             try:
-                self.shadow.get(owner).learn(x, value, number)
+                changes = policy.learn(x, value, number)
             except ValueError:
-                self.counts.refused += 1
+                state.counts.refused += 1
+            else:
+                self._learned(policy, 1, changes, owner, before)
+        if shadow is not None and record.shadow_epoch == shadow_epoch:
+            shadow.mark(owner)
+            try:
+                shadow.get(owner).learn(x, value, number)
+            except ValueError:
+                state.counts.refused += 1
 
     def _features(self, record: Open) -> Floats | None:
         """Features of the arm that a decision played."""
         row = record.features
         if isinstance(row, int):
-            x: Floats = self.catalogue.features[row]  # type: ignore[union-attr,index]
+            x: Floats = self._state.catalogue.features[row]  # type: ignore[union-attr,index]
             return x
         return None if row is None else np.frombuffer(row)
 
-    def _teach(self, policy: SavedPolicy, x: Floats | None, value: float, number: int, record: Open) -> None:
-        before = weights_of(policy) if self._weighs else None
-        try:
-            changes = policy.learn(x, value, number)
-        except ValueError:
-            self.counts.refused += 1
-            return
-        self._learned(policy, 1, changes, record.scope, before)
-
     def _learn_run(self, records: list[Open], values: list[float]) -> None:
-        """Teach the only model many rewards, as `_learn` would one after the other."""
-        main = self.epochs[MAIN]
+        """Teach many rewards to the only model at once, with the same result as `learn` one after the other."""
+        state = self._state
+        main = state.epochs[MAIN]
         if any(record.epoch != main for record in records):
             values = [value for record, value in zip(records, values, strict=True) if record.epoch == main]
             records = [record for record in records if record.epoch == main]
         if not records:
             return
-        assert self.models is not None
         policy: Any = self.models.get(EVERYONE)
         self.models.mark(EVERYONE)
         rows = [record.features for record in records]
         if set(map(type, rows)) == {int}:
-            xs = self.catalogue.features.take(rows, axis=0)  # type: ignore[union-attr,arg-type]
+            xs = state.catalogue.features.take(rows, axis=0)  # type: ignore[union-attr,arg-type]
         else:
             xs = np.array([self._features(record) for record in records])
         rewards = np.array(values)
@@ -118,7 +209,7 @@ class Learner(State):
             try:
                 count, changes, before = policy.learn_many(xs[at:], rewards[at:])
             except ValueError:
-                self.counts.refused += 1
+                state.counts.refused += 1
                 at += 1
             else:
                 self._learned(policy, count, changes, EVERYONE, before.tobytes())
@@ -128,14 +219,15 @@ class Learner(State):
         self, policy: SavedPolicy, count: int, changes: tuple[Change, ...], scope: str, before: bytes | None
     ) -> None:
         """Count rewards that were learned, and note the changes that the last of them revealed."""
-        counts, time = self.counts, self.time
+        state = self._state
+        counts, time = state.counts, state.time
         counts.learned += count
-        if time >= self._bucket_ends:
-            self._turn_over(time)
-        bucket = self._bucket
+        if time >= state.bucket_ends:
+            state.turn_over(time)
+        bucket = state.bucket
         if self._judged and bucket.misses is None:
             bucket.misses = policy.miss_test  # type: ignore[attr-defined]
         for change in changes:
             counts.changes += 1
             bucket.changes += 1
-            self.found.append(Found(scope, time, self.seq, counts.changes, change, before))
+            self._outbox.found.append(Found(scope, time, state.seq, counts.changes, change, before))

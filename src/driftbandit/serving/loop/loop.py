@@ -1,61 +1,148 @@
-"""One loop's state machine: what each command does to the state, and what each event of the log does to it again.
+"""One loop: what each command does, and what each event of the log does again.
 
-Commands check, act and return the event that records what they did; `apply` does to the state what a logged event once
-did. Both end in the same few methods, so recovered and live state agree byte for byte. Nothing here reads a clock or
+A command checks, acts and returns the event that records what it did; `apply` does what a logged event once did. Both
+end in the same few methods, so that a recovered loop equals the live one byte for byte. Nothing here reads a clock or
 touches the disk.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from driftbandit.serving.loop.events import (
-    AnyEvent,
-    Configured,
-    Decided,
-    Late,
-    Rewarded,
-    Ticked,
-)
+from driftbandit.serving.loop.arms import Pool, Pools
+from driftbandit.serving.loop.config import LoopConfig, Plan, bounds, builder
+from driftbandit.serving.loop.events import AnyEvent, Catalogued, Configured, Decided, Late, Refused, Rewarded, Ticked
 from driftbandit.serving.loop.learner import Learner
-from driftbandit.serving.loop.randomness import BLOCK, arm_number, chance, draws
-from driftbandit.serving.loop.records import (
-    EVERYONE,
-    Open,
-    Pool,
-    Refused,
-)
-from driftbandit.serving.loop.scopes import Models
+from driftbandit.serving.loop.randomness import BLOCK, Draws, arm_number, chance
+from driftbandit.serving.loop.scopes import EVERYONE, MAIN, SHADOW, Models
+from driftbandit.serving.loop.series import Series
+from driftbandit.serving.loop.state import Counts, Outbox, State
+from driftbandit.serving.loop.windows import ClosedRow, Open
+
+Load = Callable[[int, int, str], bytes | None]
 
 
-class Loop(Learner):
-    """One loop on one shard; see `State` for the parameters."""
+class Loop:
+    """One loop on one shard.
 
-    __slots__ = ()
+    Parameters
+    ----------
+    name : str
+        Its name.
+    shard : int
+        Which part of the scopes it serves.
+    load : callable
+        ``load(role, epoch, scope)`` reads a packed model from the store.
+    limit : int
+        How many scopes to keep in memory.
+    number : int
+        Its number in the store.
+
+    Attributes
+    ----------
+    state : State
+        What it knows.
+    learner : Learner
+        Its policies.
+    pools : Pools
+        Makes the pools that `decide` takes.
+    outbox : Outbox
+        What the store does not have yet.
+    bounds : pair of float
+        The lowest and the highest reward that it takes.
+    known : dict
+        Closed decisions that the store knows, as far as the present commands ask for them.
+    """
+
+    __slots__ = (
+        "_draws",
+        "_limit",
+        "_load",
+        "_numbered",
+        "_on_arrival",
+        "_window",
+        "bounds",
+        "known",
+        "learner",
+        "name",
+        "number",
+        "outbox",
+        "pools",
+        "shard",
+        "state",
+    )
+
+    def __init__(self, name: str, shard: int, load: Load, limit: int = 1_000_000, number: int = 0) -> None:
+        self.name = name
+        self.shard = shard
+        self.number = number
+        self._load = load
+        self._limit = limit
+        self.state = State()
+        self.outbox = Outbox(number, shard)
+        self.known: dict[str, ClosedRow] = {}
+        self._build(None, None)
+
+    # Settings ------------------------------------------------------------------------------------------------------
+
+    def _build(self, models: Models | None, shadow: Models | None) -> None:
+        """Make what follows from the settings; models that are None start afresh, or come from the store."""
+        state = self.state
+        config, (main_epoch, shadow_epoch) = state.config, state.epochs
+        if models is None:
+            build = builder(config, Plan(config.policy, config.settings))
+            models = Models(build, lambda scope: self._load(MAIN, main_epoch, scope), self._limit)
+        if config.shadow is None:
+            shadow = None
+        elif shadow is None:
+            build = builder(config, config.shadow)
+            shadow = Models(build, lambda scope: self._load(SHADOW, shadow_epoch, scope), self._limit)
+        self.learner = Learner(state, self.outbox, models, shadow)
+        self.bounds = bounds(config, models.example)
+        self._draws = Draws(self.name, self.shard, config.seed)
+        self._window = round(config.window * 1000.0)
+        self._on_arrival = config.learn == "arrival"
+        self._numbered = shadow is not None or getattr(models.example, "dim", None) is None
+        self._renew_pools()
+
+    def _renew_pools(self) -> None:
+        self.pools = Pools(self.state.catalogue, self.state.config.dim, numbered=self._numbered)
+
+    def _configured(self, event: Configured) -> None:
+        main_afresh, shadow_afresh = self.state.configure(event)
+        learner = self.learner
+        self._build(None if main_afresh else learner.models, None if shadow_afresh else learner.shadow)
+
+    def restore(self, core: bytes) -> None:
+        """Continue from a snapshot; models come from the store when they are needed."""
+        self.state.restore(core)
+        self._build(None, None)
 
     # Commands ------------------------------------------------------------------------------------------------------
 
     def decide(self, now: int, decision_id: str, scope: str | None, pool: Pool) -> Decided:
         """Choose an arm of a pool; the id must be new."""
-        config, counts = self.config, self.counts
+        state, learner = self.state, self.learner
+        config, counts = state.config, state.counts
         if not config.scoped:
             owner = EVERYONE
         elif scope is None:
-            raise Refused(422, "scope: this loop has one model a scope, so a decision must name one")
+            raise Refused(422, "scope: this loop has one model per scope, so a decision must name one")
         else:
             owner = scope
-        if self._steady and pool.voted_at == counts.learned and self.shadow is None:  # nothing new to ask
+        if learner.knows_vote and pool.voted_at == counts.learned:
             votes: tuple[int, ...] = (pool.vote,)
             shadow = -1
         else:
-            votes, shadow = self._ask(owner, pool)
-        # Two numbers drawn from the decision's own: exploring or not, and which of the arms or votes.
-        number = counts.decisions
-        if number // BLOCK != self._block:
-            self._block = number // BLOCK
-            self._draws = draws(self._key, self._block)
+            votes, shadow = learner.ask(owner, pool)
+        # Two numbers drawn for this decision: whether it explores, and which of the arms or votes it plays.
+        number, draws = counts.decisions, self._draws
+        if number // BLOCK != draws.block:
+            draws.turn_to(number // BLOCK)
         at = 2 * (number % BLOCK)
-        explores, which = self._draws[at], self._draws[at + 1]
+        explores, which = draws.drawn[at], draws.drawn[at + 1]
         names, floor = pool.names, config.floor
         size = len(names)
         index = votes[int(which * len(votes))] if votes and explores >= floor else int(which * size)
@@ -70,7 +157,7 @@ class Loop(Learner):
             chance(votes, floor, size, index),
             votes,
             shadow,
-            self.version,
+            state.version,
             counts.learned,
             now + self._window,
         )
@@ -85,7 +172,7 @@ class Loop(Learner):
         Refused
             404 if there is no such decision here, 409 if it has another reward, 422 if the value is out of range.
         """
-        recent = self.recent.get(decision_id)
+        recent = self.state.recent.get(decision_id)
         record = recent or self.known.get(decision_id)
         if record is None:
             raise Refused(404, f"no decision {decision_id[:200]!r} in loop {self.name!r}")
@@ -106,7 +193,7 @@ class Loop(Learner):
 
     def tick(self, now: int) -> Ticked | None:
         """Close the windows that are due; None if there are none."""
-        if self.due.first > now:
+        if self.state.due.first > now:
             return None
         event = Ticked(now)
         self.apply(event)
@@ -115,71 +202,50 @@ class Loop(Learner):
     # The log -------------------------------------------------------------------------------------------------------
 
     def apply(self, event: AnyEvent, *, verify: bool = False) -> bool:
-        """Do what a logged event did; with `verify` False is returned for a decision that would come out otherwise."""
+        """Do what a logged event did.
+
+        With `verify`, decisions are made again; False is returned if one comes out differently.
+        """
+        state = self.state
         kind = type(event)
         if kind is Rewarded:
-            self._rewarded(event, self.recent[event.id])  # type: ignore[arg-type,union-attr]
+            self._rewarded(event, state.recent[event.id])  # type: ignore[arg-type,union-attr]
         elif kind is Decided:
             return self._decided_again(event, verify)  # type: ignore[arg-type]
         elif kind is Ticked:
-            self._advance(event)
-            self._close_due(event.time)
+            state.advance(event)
+            self.learner.close_due(event.time)
         elif kind is Late:
-            self._advance(event)
-            self.counts.late += 1
+            state.advance(event)
+            state.counts.late += 1
         elif kind is Configured:
             self._configured(event)  # type: ignore[arg-type]
         else:
-            self._catalogued(event)  # type: ignore[arg-type]
+            assert isinstance(event, Catalogued)
+            state.replace_arms(event)
+            self._renew_pools()
         return True
-
-    def _ask(self, owner: str, pool: Pool) -> tuple[tuple[int, ...], int]:
-        """What the policy votes for, and what its shadow would play; refuses features that the policy cannot use."""
-        models, shadow = self.models, self.shadow
-        assert models is not None
-        votes: tuple[int, ...] = ()
-        try:
-            if self._steady:
-                learned = self.counts.learned
-                if pool.voted_at != learned:
-                    pool.vote, pool.voted_at = models.get(owner).choose(pool.features, pool.numbers), learned
-                votes = (pool.vote,)
-            elif not self._uniform:
-                policy = models.get(owner)
-                votes = tuple([policy.choose(pool.features, pool.numbers) for _ in range(self._asked)])
-                if self._moved:
-                    models.mark(owner)
-        except ValueError as error:
-            raise Refused(422, str(error)) from error
-        return votes, -1 if shadow is None else self._ask_shadow(shadow, owner, pool)
-
-    def _ask_shadow(self, models: Models, owner: str, pool: Pool) -> int:
-        try:
-            choice = models.get(owner).choose(pool.features, pool.numbers)
-        except ValueError:  # what the policy can use is played, whatever its shadow thinks of it
-            return -1
-        models.mark(owner)
-        return choice
 
     def _decided_again(self, event: Decided, verify: bool) -> bool:
         features = None
         if event.features is not None:
             features = np.frombuffer(event.features).reshape(len(event.arms or ()), -1).copy()
-        pool = self.pool(event.arms, features)
+        pool = self.pools.of(event.arms, features)
         if verify:
             return self.decide(event.time, event.id, event.scope, pool) == event
-        if self._moved or self.shadow is not None:  # being asked changes them
-            self._ask(event.scope or EVERYONE if self.config.scoped else EVERYONE, pool)
+        if self.learner.asking_changes:
+            self.learner.ask(event.scope or EVERYONE if self.state.config.scoped else EVERYONE, pool)
         self._decided(event, pool)
         return True
 
     def _decided(self, event: Decided, pool: Pool) -> None:
-        self.seq = seq = self.seq + 1
-        self.time = event.time
-        counts = self.counts
+        state = self.state
+        state.seq = seq = state.seq + 1
+        state.time = event.time
+        counts = state.counts
         counts.decisions += 1
         weight = 0.0
-        if self.shadow is not None:
+        if self.learner.shadow is not None:
             counts.shadow_decisions += 1
             if event.shadow == event.index:
                 counts.shadow_agreed += 1
@@ -188,21 +254,56 @@ class Loop(Learner):
         if pool.own is not None:
             features = pool.features[event.index].tobytes()  # type: ignore[index]
         elif pool.features is not None:
-            features = self.catalogue.rows[event.arm]  # type: ignore[union-attr]
-        number = 0 if self._contextual and self.shadow is None else arm_number(event.arm)
-        owner = event.scope if self.config.scoped and event.scope is not None else EVERYONE
-        main, shadow = self.epochs
+            features = state.catalogue.rows[event.arm]  # type: ignore[union-attr]
+        number = arm_number(event.arm) if self._numbered else 0
+        owner = event.scope if state.config.scoped and event.scope is not None else EVERYONE
+        main, shadow = state.epochs
         record = Open(event.id, seq, event.expires, owner, main, shadow, number, features, weight)
-        self.recent[event.id] = record
-        self.due.add(record)
-        if event.time >= self._bucket_ends:
-            self._turn_over(event.time)
-        self._bucket.decisions += 1
+        state.recent[event.id] = record
+        state.due.add(record)
+        if event.time >= state.bucket_ends:
+            state.turn_over(event.time)
+        state.bucket.decisions += 1
 
     def _rewarded(self, event: Rewarded, record: Open) -> None:
-        self.seq += 1
-        self.time = event.time
+        state = self.state
+        state.seq += 1
+        state.time = event.time
         record.reward = event.value
-        self.counts.rewards += 1
+        state.counts.rewards += 1
         if self._on_arrival:
-            self._learn(record, event.value)
+            self.learner.learn(record, event.value)
+
+    def forget_closed(self) -> None:
+        """Forget the decisions that are closed; the store knows them."""
+        recent = self.state.recent
+        for decision_id, _, _ in self.outbox.closed:
+            del recent[decision_id]
+        self.outbox.closed = []
+
+    # Looking -------------------------------------------------------------------------------------------------------
+
+    @property
+    def config(self) -> LoopConfig:
+        """Its settings."""
+        return self.state.config
+
+    @property
+    def counts(self) -> Counts:
+        """What happened so far."""
+        return self.state.counts
+
+    @property
+    def series(self) -> Series:
+        """What happened over time."""
+        return self.state.series
+
+    @property
+    def models(self) -> Models:
+        """The policies that decide."""
+        return self.learner.models
+
+    @property
+    def waiting(self) -> int:
+        """How many decisions are open."""
+        return len(self.state.recent) - len(self.outbox.closed)

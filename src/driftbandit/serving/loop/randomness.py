@@ -1,4 +1,4 @@
-"""What is drawn, with which probability, and numbers for arms: the same on every machine and in every replay."""
+"""Random draws, their probabilities, and numbers for arms: the same on every machine and whenever a log is rerun."""
 
 from __future__ import annotations
 
@@ -13,12 +13,35 @@ BLOCK = 1024
 """Decisions whose numbers are drawn together."""
 
 
+class Draws:
+    """The random numbers of a loop's decisions, one block of decisions at a time.
+
+    Decision `number` uses ``drawn[2 * (number % BLOCK)]`` and the one after it, once `turn_to` got its block.
+
+    >>> draws = Draws("news", 0, 7)
+    >>> draws.turn_to(3)
+    >>> draws.block, len(draws.drawn) == 2 * BLOCK
+    (3, True)
+    """
+
+    __slots__ = ("_key", "block", "drawn")
+
+    def __init__(self, loop: str, shard: int, seed: int) -> None:
+        key = blake2b(f"{loop}/{shard}/{seed}".encode(), digest_size=16).digest()
+        self._key = int.from_bytes(key, "little")
+        self.block = -1
+        self.drawn: list[float] = []
+
+    def turn_to(self, block: int) -> None:
+        """Draw the numbers of another block."""
+        self.block, self.drawn = block, draws(self._key, block)
+
+
 def draws(key: int, block: int) -> list[float]:
     """Two uniform numbers for each decision of a block, one pair after the other.
 
-    They depend on nothing but the key and the decision's number.
-
-    Taken from the bits of a counter-based generator, whose stream NumPy promises never to change.
+    They depend only on the key and the block. They are bits of a counter-based generator, whose stream NumPy promises
+    never to change.
 
     >>> draws(1, 0)[:2] == draws(1, 0)[:2] != draws(1, 1)[:2]
     True
@@ -40,7 +63,7 @@ def chance(votes: Sequence[int], floor: float, size: int, index: int) -> float:
 
 
 def arm_number(name: str) -> int:
-    """A number for an arm, for policies that know arms by number: the same everywhere and for ever."""
+    """The number of an arm, for policies that know arms by number; it depends on the arm's id alone."""
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little") >> 1
 
 

@@ -1,27 +1,151 @@
-"""The models of a loop, one a scope: the latest used as objects, more of them packed, the rest in the store."""
+"""The models of a loop, one per scope: as policy objects, packed in memory, or in the store.
+
+A policy's state is a handful of arrays. Packed, it is a header (names, types, shapes) and the arrays' bytes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from driftbandit.policies.scoped.per_scope import SavedPolicy
-from driftbandit.serving.loop.packing import Arena, pack, unpack
+
+EVERYONE = ""
+"""The scope of a loop's only model."""
+
+MAIN, SHADOW = 0, 1
+"""Roles of models: those that decide, and those of the shadow policy."""
 
 HOT = 1024
 """How many scopes are kept as policy objects."""
 
+_CHUNK_BYTES = 1 << 20
+_ROW_BITS = 40
+
+
+def pack(state: Mapping[str, NDArray[Any]]) -> bytes:
+    """Write a state as bytes.
+
+    >>> unpack(pack({"a": np.arange(2), "b": np.array(0.5)}))
+    {'a': array([0, 1]), 'b': array(0.5)}
+    """
+    header = json.dumps([[name, array.dtype.str, array.shape] for name, array in state.items()]).encode()
+    return b"".join([len(header).to_bytes(4, "little"), header, *(array.tobytes() for array in state.values())])
+
+
+def unpack(data: bytes) -> dict[str, NDArray[Any]]:
+    """Read what `pack` wrote."""
+    end = 4 + int.from_bytes(data[:4], "little")
+    state: dict[str, NDArray[Any]] = {}
+    for name, kind, shape in json.loads(data[4:end]):
+        dtype = np.dtype(kind)
+        count = int(np.prod(shape, dtype=np.int64))
+        state[name] = np.frombuffer(data, dtype, count, end).reshape(shape)
+        end += count * dtype.itemsize
+    return state
+
+
+class Slab:
+    """Packed states by scope, in order of arrival, side by side in a few large arrays.
+
+    States of equal shape have equal headers: the slab keeps the header once, and the rest as rows of one array. So a
+    scope costs its numbers and an entry of a dictionary, not a dozen objects.
+
+    >>> slab = Slab()
+    >>> slab.put("ann", pack({"a": np.arange(3)}))
+    >>> unpack(slab.get("ann"))["a"].tolist(), len(slab)
+    ([0, 1, 2], 1)
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+        self._kinds: list[_Rows] = []
+        self._numbers: dict[bytes, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def put(self, scope: str, data: bytes) -> None:
+        """Keep a packed state."""
+        self.drop(scope)
+        end = 4 + int.from_bytes(data[:4], "little")
+        header = data[:end]
+        number = self._numbers.setdefault(header, len(self._kinds))
+        if number == len(self._kinds):
+            self._kinds.append(_Rows(header, len(data) - end))
+        self._places[scope] = number << _ROW_BITS | self._kinds[number].add(data[end:])
+
+    def get(self, scope: str) -> bytes | None:
+        """The packed state of a scope, or None."""
+        place = self._places.get(scope)
+        if place is None:
+            return None
+        return self._kinds[place >> _ROW_BITS].read(place & ((1 << _ROW_BITS) - 1))
+
+    def drop(self, scope: str) -> None:
+        """Forget a scope, if it is there."""
+        place = self._places.pop(scope, None)
+        if place is not None:
+            self._kinds[place >> _ROW_BITS].free.append(place & ((1 << _ROW_BITS) - 1))
+
+
+class _Rows:
+    """Rows of equal length in chunks of about a megabyte."""
+
+    def __init__(self, header: bytes, width: int) -> None:
+        self.header = header
+        self.width = width
+        self.free: list[int] = []
+        self.used = 0
+        self._rows = max(1, _CHUNK_BYTES // max(width, 1))
+        self._chunks: list[NDArray[np.uint8]] = []
+
+    def add(self, data: bytes) -> int:
+        if self.free:
+            row = self.free.pop()
+        else:
+            row = self.used
+            self.used += 1
+            if row == len(self._chunks) * self._rows:
+                self._chunks.append(np.empty((self._rows, self.width), dtype=np.uint8))
+        self._chunks[row // self._rows][row % self._rows] = np.frombuffer(data, dtype=np.uint8)
+        return row
+
+    def read(self, row: int) -> bytes:
+        data: bytes = self._chunks[row // self._rows][row % self._rows].tobytes()
+        return self.header + data
+
 
 class Models:
-    """A policy for every scope, built when first met; moving between the tiers changes no bit of it.
+    """One policy per scope, made when the scope is first met.
+
+    The scopes used last are policy objects, others are packed in memory, and the rest is in the store. A policy moves
+    between these without changing a bit.
 
     Parameters
     ----------
     build : callable
         Makes a fresh policy.
     load : callable
-        Reads the packed state of a scope from the store, None if it has none.
+        Reads the packed state of a scope from the store; returns None if the store has none.
     limit : int
-        How many scopes to keep in memory; those used longest ago are left to the store, see `trim`.
+        How many scopes to keep in memory; `trim` leaves those used longest ago to the store.
+    hot : int
+        How many scopes to keep as policy objects.
+
+    Attributes
+    ----------
+    example : SavedPolicy
+        A fresh policy that is never used; its traits are those of all.
+    fresh : bytes
+        The packed state of a fresh policy.
     """
 
     def __init__(
@@ -31,21 +155,17 @@ class Models:
         self._load = load
         self._limit = limit
         self._hot_limit = hot
-        self.fresh = pack(build().state())
+        self.example = build()
+        self.fresh = pack(self.example.state())
         self._hot: dict[str, SavedPolicy] = {}
-        self._arena = Arena()
+        self._slab = Slab()
         self._changed: set[str] = set()
 
     def __len__(self) -> int:
-        return len(self._hot) + len(self._arena)
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the packed states."""
-        return self._arena.nbytes
+        return len(self._hot) + len(self._slab)
 
     def get(self, scope: str) -> SavedPolicy:
-        """The policy of a scope, which becomes the latest used."""
+        """The policy of a scope, which becomes the one used last."""
         policy = self._hot.get(scope)
         if policy is None:
             return self._bring(scope)
@@ -54,25 +174,25 @@ class Models:
         return policy
 
     def peek(self, scope: str) -> SavedPolicy | None:
-        """A policy to look at; None if the scope was never met. A copy, unless it is among the latest used."""
+        """The policy of a scope, to look at and not to change; None if the scope was never met."""
         policy = self._hot.get(scope)
-        if policy is None and (data := self._arena.get(scope) or self._load(scope)) is not None:
+        if policy is None and (data := self._slab.get(scope) or self._load(scope)) is not None:
             policy = self._build().restore(unpack(data))
         return policy
 
     def mark(self, scope: str) -> None:
-        """Note that the policy of a scope changed, so that the next snapshot holds it."""
+        """Note that the policy of a scope changed, so that the next snapshot includes it."""
         self._changed.add(scope)
 
     def _bring(self, scope: str) -> SavedPolicy:
-        data = self._arena.get(scope) or self._load(scope) or self.fresh
+        data = self._slab.get(scope) or self._load(scope) or self.fresh
         if len(self._hot) >= self._hot_limit:
             oldest = next(iter(self._hot))
             policy = self._hot.pop(oldest)
-            self._arena.put(oldest, pack(policy.state()))
+            self._slab.put(oldest, pack(policy.state()))
         else:
             policy = self._build()
-        self._arena.drop(scope)
+        self._slab.drop(scope)
         policy.restore(unpack(data))
         self._hot[scope] = policy
         return policy
@@ -81,34 +201,34 @@ class Models:
         """The state of a scope as bytes, wherever it is; None if it was never met."""
         if scope in self._hot:
             return pack(self._hot[scope].state())
-        return self._arena.get(scope) or self._load(scope)
+        return self._slab.get(scope) or self._load(scope)
 
     def scopes(self) -> Iterator[str]:
         """The scopes in memory."""
         yield from self._hot
-        yield from self._arena
+        yield from self._slab
 
     def changed(self) -> list[tuple[str, bytes]]:
         """Packed states of all scopes that changed since the last `saved`."""
         return [(scope, self.packed(scope) or b"") for scope in sorted(self._changed)]
 
     def saved(self) -> None:
-        """Note that what `changed` returned is in the store."""
+        """Note that the store has what `changed` returned."""
         self._changed.clear()
 
     def trim(self) -> bool:
-        """Forget saved scopes, least recently used first, down to the limit; False if too few are saved."""
+        """Forget saved scopes, those used longest ago first, down to the limit; False if too few are saved."""
         excess = len(self) - self._limit
         if excess <= 0:
             return True
         # Some more than needed, so that not every batch has to look for the next one.
         excess += self._limit // 10
         clean: list[str] = []
-        for scope in self._arena:
+        for scope in self._slab:
             if len(clean) == excess:
                 break
             if scope not in self._changed:
                 clean.append(scope)
         for scope in clean:
-            self._arena.drop(scope)
+            self._slab.drop(scope)
         return len(self) <= max(self._limit, self._hot_limit)

@@ -17,11 +17,11 @@ class Bucket(msgspec.Struct, array_like=True, gc=False):
     reward: float = 0.0
     changes: int = 0
     misses: tuple[float, float, float] | None = None
-    """The leading member's miss rate, and the bounds above which one is spawned and it is retired: looked up once a
-    bucket, for that costs more than learning."""
+    """The leading member's miss rate, and the bounds above which a member is spawned and the leading one is retired.
+    Looked up once per bucket, since that costs more than learning."""
 
     def add(self, other: Bucket) -> None:
-        """Count what the other one counted."""
+        """Add the counts of another bucket."""
         self.decisions += other.decisions
         self.closed += other.closed
         self.reward += other.reward
@@ -43,7 +43,7 @@ class Series(msgspec.Struct, array_like=True):
     tiers: list[list[Bucket]] = msgspec.field(default_factory=lambda: [[] for _ in TIERS])
 
     def at(self, time: int) -> Bucket:
-        """The bucket of a time, which must not be before those asked for earlier."""
+        """The bucket of a time; times must not go backwards from call to call."""
         finest = self.tiers[0]
         length, keep = TIERS[0]
         start = time - time % length
@@ -58,7 +58,7 @@ class Series(msgspec.Struct, array_like=True):
         return bucket
 
     def buckets(self, tier: int) -> list[Bucket]:
-        """The buckets of a tier, oldest first; the latest may still fill."""
+        """The buckets of a tier, oldest first; the last one may still grow."""
         length, keep = TIERS[tier]
         merged: list[Bucket] = [msgspec.structs.replace(bucket) for bucket in self.tiers[tier]]
         for finer in self.tiers[:tier][::-1]:  # what has not been rolled up yet

@@ -1,255 +1,206 @@
-"""What a loop knows: the attributes of its state, what follows from its settings, and snapshots of it."""
+"""What a loop knows, with snapshots of it, and what of it the store does not have yet."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from hashlib import blake2b
-from typing import Any
-
 import msgspec
 
-from driftbandit.core import Floats
-from driftbandit.serving.loop.arms import make_pool
-from driftbandit.serving.loop.config import (
-    LoopConfig,
-    Plan,
-    bounds,
-    builder,
-    is_moved,
-)
-from driftbandit.serving.loop.events import (
-    AnyEvent,
-    Catalogued,
-    Configured,
-    encode_run,
-)
-from driftbandit.serving.loop.records import (
-    MAIN,
-    SHADOW,
-    SHADOW_COUNTS,
-    Catalogue,
-    Core,
-    Counts,
-    Found,
-    Open,
-    Pool,
-)
-from driftbandit.serving.loop.scopes import Models
+from driftbandit.core import Change
+from driftbandit.serving.loop.arms import Catalogue
+from driftbandit.serving.loop.config import LoopConfig
+from driftbandit.serving.loop.events import AnyEvent, Catalogued, Configured, Run, encode
 from driftbandit.serving.loop.series import TIERS, Bucket, Series
-from driftbandit.serving.loop.windows import Due
-from driftbandit.serving.stores.base import ClosedRow, Run
+from driftbandit.serving.loop.windows import Due, Open
 
-_config_decoder = msgspec.json.Decoder(LoopConfig)
+_decode_config = msgspec.json.Decoder(LoopConfig).decode
 
-_POOLS = 4096
+
+class Counts(msgspec.Struct):
+    """What happened so far.
+
+    Attributes
+    ----------
+    decisions, rewards, late : int
+        Decisions made, rewards that came in time, and rewards that came too late.
+    closed, missing : int
+        Windows that closed with a reward or a default for one, and windows that closed without a reward.
+    reward_sum : float
+        Rewards of closed windows, defaults included.
+    learned, refused : int
+        Rewards that the policy learned, and those that it refused.
+    changes : int
+        Changes that the policy detected.
+    shadow_decisions, shadow_agreed : int
+        Decisions that the shadow policy saw, and those where it would have played the same arm.
+    shadow_closed, shadow_weight, shadow_reward :
+        Of the decisions it saw whose windows closed: their number, the sum of their weights (1 / propensity where it
+        would have played the same arm, else 0) and the sum of weight times reward.
+    """
+
+    decisions: int = 0
+    rewards: int = 0
+    learned: int = 0
+    refused: int = 0
+    missing: int = 0
+    late: int = 0
+    changes: int = 0
+    closed: int = 0
+    reward_sum: float = 0.0
+    shadow_decisions: int = 0
+    shadow_agreed: int = 0
+    shadow_closed: int = 0
+    shadow_weight: float = 0.0
+    shadow_reward: float = 0.0
+
+    @property
+    def shadow_ips(self) -> float | None:
+        """What the shadow policy would have earned per decision, estimated by inverse propensity.
+
+        The sum of weight times reward, over all decisions; None before the first window closed.
+
+        >>> Counts(shadow_closed=4, shadow_weight=5.0, shadow_reward=2.0).shadow_ips
+        0.5
+        """
+        return self.shadow_reward / self.shadow_closed if self.shadow_closed else None
+
+    @property
+    def shadow_snips(self) -> float | None:
+        """The same estimate, self-normalised: over the sum of weights instead of the number of decisions.
+
+        >>> Counts(shadow_closed=4, shadow_weight=5.0, shadow_reward=2.0).shadow_snips
+        0.4
+        """
+        return self.shadow_reward / self.shadow_weight if self.shadow_weight else None
+
+    def forget_shadow(self) -> None:
+        """Start the shadow's counts afresh."""
+        self.shadow_decisions = self.shadow_agreed = self.shadow_closed = 0
+        self.shadow_weight = self.shadow_reward = 0.0
+
+
+class Core(msgspec.Struct, array_like=True):
+    """Everything but the models, as a snapshot holds it."""
+
+    seq: int
+    time: int
+    version: int
+    config: bytes
+    arms_version: int
+    arm_ids: list[str] | None
+    arm_features: bytes | None
+    epochs: tuple[int, int]
+    counts: Counts
+    open: list[Open]
+    series: Series
 
 
 class State:
-    """The state of one loop on one shard.
+    """What one loop knows on one shard, apart from its models.
 
-    Parameters
+    Attributes
     ----------
-    name : str
-        Its name.
-    shard : int
-        Which part of the scopes it serves.
-    load : callable
-        ``load(role, epoch, scope)`` reads a packed model from the store.
-    limit : int
-        How many scopes to keep in memory.
-    number : int
-        Under which the store knows it.
+    seq, time : int
+        Number and time of the last event.
+    version, config : int, LoopConfig
+        The settings and their version; 0 before the first.
+    arms_version, catalogue : int, Catalogue or None
+        The arms and their version.
+    epochs : pair of int
+        Generation of the models of each role: it grows when settings make them start afresh.
+    counts, series : Counts, Series
+        What happened so far, and over time.
+    recent : dict
+        Decisions by id: those that are open, and those that are closed but not in the store's index yet.
+    due : Due
+        The open ones, sorted by when their windows close.
+    bucket, bucket_ends : Bucket, int
+        The series' bucket of the present time, and when it ends; see `turn_over`.
     """
 
     # Python finds attributes sooner in slots than in a dictionary of so many.
     __slots__ = (
-        "_asked",
-        "_block",
-        "_bucket",
-        "_bucket_ends",
-        "_contextual",
-        "_draws",
-        "_encoded_config",
-        "_in_runs",
-        "_judged",
-        "_key",
-        "_limit",
-        "_load",
-        "_moved",
-        "_on_arrival",
-        "_steady",
-        "_uniform",
-        "_weighs",
-        "_window",
         "arms_version",
-        "bounds",
+        "bucket",
+        "bucket_ends",
         "catalogue",
-        "closed",
         "config",
         "counts",
         "due",
+        "encoded_config",
         "epochs",
-        "found",
-        "known",
-        "models",
-        "name",
-        "number",
-        "pools",
         "recent",
-        "saved_at",
-        "sealed",
         "seq",
         "series",
-        "shadow",
-        "shard",
         "time",
-        "unlogged",
         "version",
     )
 
-    def __init__(
-        self,
-        name: str,
-        shard: int,
-        load: Callable[[int, int, str], bytes | None],
-        limit: int = 1_000_000,
-        number: int = 0,
-    ) -> None:
-        self.name = name
-        self.number = number
-        self.shard = shard
-        self._load = load
-        self._limit = limit
+    def __init__(self) -> None:
         self.seq = 0
-        self.saved_at = 0
-        """The last event that a snapshot includes."""
         self.time = 0
         self.version = 0
         self.config = LoopConfig(policy="random")
-        self._encoded_config = b""
+        self.encoded_config = b""
         self.arms_version = 0
         self.catalogue: Catalogue | None = None
         self.epochs = (0, 0)
         self.counts = Counts()
-        self.recent: dict[str, Open] = {}
-        """Decisions that are open, or closed and not in the store's index yet."""
-        self.closed: list[tuple[str, int, float | None]] = []
-        """Id, number and reward of those of them that are closed."""
-        self.unlogged: list[AnyEvent] = []
-        """The latest events, which the store does not have yet; the last of them is number `seq`."""
-        self.sealed: list[Run] = []
-        """Events before those, encoded, which the store does not have yet either."""
-        self.known: dict[str, ClosedRow] = {}
-        """Closed before those, as far as the present commands ask for them."""
         self.series = Series()
-        self.found: list[Found] = []
+        self.recent: dict[str, Open] = {}
         self.due = Due()
-        """The open decisions, those first whose windows close first."""
-        self._bucket = Bucket(0)
-        self._bucket_ends = 0
-        self._draws: list[float] = []
-        self._block = -1
-        self.pools: dict[Any, Pool] = {}
-        """Those met of late, by their ids; the whole catalogue is None."""
-        self.bounds = (-math.inf, math.inf)
-        """Lowest and highest reward that is taken."""
-        self.models: Models | None = None
-        self.shadow: Models | None = None
+        self.bucket = Bucket(0)
+        self.bucket_ends = 0
 
-    def _advance(self, event: AnyEvent) -> None:
+    def advance(self, event: AnyEvent) -> None:
+        """Count an event."""
         self.seq += 1
         self.time = event.time
 
-    def _configured(self, event: Configured) -> None:
-        self._advance(event)
-        before, self.config = self.config, _config_decoder.decode(event.config)
+    def configure(self, event: Configured) -> tuple[bool, bool]:
+        """Take new settings; says whether the models, and those of the shadow policy, must start afresh."""
+        self.advance(event)
+        before, config = self.config, _decode_config(event.config)
         first = self.version == 0
-        self.version = event.version
-        self._encoded_config = event.config
-        main, shadow = self.epochs
-        if first or before.model_key != self.config.model_key:
-            main, self.models = main + 1, None
-        if first or before.shadow_key != self.config.shadow_key:
-            shadow, self.shadow = shadow + 1, None
-            for name in SHADOW_COUNTS:
-                setattr(self.counts, name, 0.0 if name in ("shadow_weight", "shadow_reward") else 0)
-        self.epochs = main, shadow
-        self._build()
+        self.version, self.config, self.encoded_config = event.version, config, event.config
+        main = first or before.model_key != config.model_key
+        shadow = first or before.shadow_key != config.shadow_key
+        if shadow:
+            self.counts.forget_shadow()
+        self.epochs = self.epochs[0] + main, self.epochs[1] + shadow
+        return main, shadow
 
-    def _build(self) -> None:
-        """Make what follows from the settings."""
-        config = self.config
-        plan = Plan(config.policy, config.settings)
-        policy: Any = builder(config, plan)()
-        self.bounds = bounds(config, policy)
-        self._asked = config.draws if policy.is_random else 1
-        self._moved = is_moved(policy) and not policy.is_uniform
-        self._uniform = policy.is_uniform
-        self._steady = not is_moved(policy) and not config.scoped
-        self._judged = policy.miss_test is not None and not config.scoped
-        self._in_runs = policy.learns_many and not config.scoped
-        self._contextual = getattr(policy, "dim", None) is not None
-        key = blake2b(f"{self.name}/{self.shard}/{config.seed}".encode(), digest_size=16).digest()
-        self._key = int.from_bytes(key, "little")
-        self._block = -1
-        self._window = round(config.window * 1000.0)
-        self._weighs = policy.feature_weights is not None
-        self._on_arrival = config.learn == "arrival"
-        self.pools.clear()
-        main, shadow = self.epochs
-        if self.models is None:
-            self.models = Models(builder(config, plan), lambda scope: self._load(MAIN, main, scope), self._limit)
-        if config.shadow is None:
-            self.shadow = None
-        elif self.shadow is None:
-            build = builder(config, config.shadow)
-            self.shadow = Models(build, lambda scope: self._load(SHADOW, shadow, scope), self._limit)
-
-    def _catalogued(self, event: Catalogued) -> None:
-        self._advance(event)
+    def replace_arms(self, event: Catalogued) -> None:
+        """Take a new catalogue; open decisions keep the features that their arms had."""
+        self.advance(event)
         old = self.catalogue
-        if old is not None:  # open decisions point into the old one
+        if old is not None:
             for record in self.recent.values():
                 if type(record.features) is int and not record.closed:
                     record.features = None if old.features is None else old.features[record.features].tobytes()
         self.catalogue = Catalogue(event.ids, event.features)
         self.arms_version = event.version
-        self.pools.clear()
 
-    def pool(self, arms: Sequence[str] | None, features: Floats | None = None) -> Pool:
-        """The pool of these arms, None for the whole catalogue, or why it cannot be used."""
-        if features is not None:
-            return self._make_pool(tuple(arms or ()), features)
-        ids = None if arms is None else tuple(arms)
-        pool = self.pools.get(ids)
-        if pool is None:
-            pool = self._make_pool(ids, None)
-            # Pools repeat: the latest are kept, gathered and checked.
-            if len(self.pools) >= _POOLS:
-                self.pools.clear()
-            self.pools[ids] = pool
-        return pool
-
-    def _make_pool(self, arms: tuple[str, ...] | None, features: Floats | None) -> Pool:
-        numbered = not self._contextual or self.shadow is not None
-        return make_pool(arms, features, self.config.dim, self.catalogue, numbered=numbered)
-
-    def _turn_over(self, time: int) -> None:
-        """Begin the bucket of this time, if it is another than before."""
-        self._bucket = self.series.at(time)
-        self._bucket_ends = self._bucket.start + TIERS[0][0]
-
-    # Snapshots -----------------------------------------------------------------------------------------------------
+    def turn_over(self, time: int) -> None:
+        """Turn to the bucket of this time."""
+        self.bucket = self.series.at(time)
+        self.bucket_ends = self.bucket.start + TIERS[0][0]
 
     def core(self) -> bytes:
-        """Everything but the models, as bytes."""
+        """Everything as bytes, for a snapshot.
+
+        >>> state = State()
+        >>> state.configure(Configured(5, 1, b'{"policy": "ucb1"}'))
+        (True, True)
+        >>> again = State()
+        >>> again.restore(state.core())
+        >>> again.core() == state.core(), again.config.policy
+        (True, 'ucb1')
+        """
         arms = self.catalogue
         core = Core(
             self.seq,
             self.time,
             self.version,
-            self._encoded_config,
+            self.encoded_config,
             self.arms_version,
             None if arms is None else arms.ids,
             None if arms is None else arms.encoded,
@@ -261,37 +212,66 @@ class State:
         return msgspec.msgpack.encode(core)
 
     def restore(self, data: bytes) -> None:
-        """Take back what `core` returned; models come from the store when they are needed."""
+        """Take back what `core` returned."""
         core = msgspec.msgpack.decode(data, type=Core)
         self.seq, self.time, self.version = core.seq, core.time, core.version
-        self.config, self._encoded_config = _config_decoder.decode(core.config), core.config
+        self.config, self.encoded_config = _decode_config(core.config), core.config
         self.arms_version = core.arms_version
         self.catalogue = None if core.arm_ids is None else Catalogue(core.arm_ids, core.arm_features)
         self.epochs = core.epochs
         self.counts, self.series = core.counts, core.series
         self.recent = {record.id: record for record in core.open}
         self.due = Due(core.open)
-        self._bucket_ends = 0
-        self._build()
+        self.bucket_ends = 0
 
-    # What is on its way to the store -------------------------------------------------------------------------------
 
-    def seal(self, least: int = 1) -> None:
-        """Encode the latest events, if there are so many."""
-        count = len(self.unlogged)
+class Found(msgspec.Struct, frozen=True):
+    """A change that a policy detected, with the weights of the model in charge before it."""
+
+    scope: str
+    time: int
+    seq: int
+    number: int
+    change: Change
+    before: bytes | None
+
+
+class Outbox:
+    """What the store does not have yet.
+
+    Parameters
+    ----------
+    number, shard : int
+        Which loop, as the store knows it, and which of its shards.
+
+    Attributes
+    ----------
+    events : list
+        The latest events; the last of them is the loop's last.
+    sealed : list of Run
+        Events before those, encoded.
+    closed : list
+        Id, event's number and reward of decisions that closed.
+    found : list of Found
+        Changes that were detected.
+    saved_at : int
+        The last event that the store's snapshot includes.
+    """
+
+    __slots__ = ("_number", "_shard", "closed", "events", "found", "saved_at", "sealed")
+
+    def __init__(self, number: int = 0, shard: int = 0) -> None:
+        self._number = number
+        self._shard = shard
+        self.events: list[AnyEvent] = []
+        self.sealed: list[Run] = []
+        self.closed: list[tuple[str, int, float | None]] = []
+        self.found: list[Found] = []
+        self.saved_at = 0
+
+    def seal(self, seq: int, least: int = 1) -> None:
+        """Encode the latest events, if there are at least so many; `seq` is the number of the last."""
+        count = len(self.events)
         if count >= least:
-            run = Run(self.number, self.shard, self.seq - count + 1, self.seq, encode_run(self.unlogged))
-            self.sealed.append(run)
-            self.unlogged.clear()
-
-    def forget_closed(self) -> None:
-        """Let go of the decisions that are closed; a store knows them."""
-        recent = self.recent
-        for decision_id, _, _ in self.closed:
-            del recent[decision_id]
-        self.closed = []
-
-    @property
-    def waiting(self) -> int:
-        """How many decisions are open."""
-        return len(self.recent) - len(self.closed)
+            self.sealed.append(Run(self._number, self._shard, seq - count + 1, seq, encode(self.events)))
+            self.events.clear()

@@ -1,4 +1,4 @@
-"""Open decisions in the order in which their windows close."""
+"""Decisions whose reward windows are open, in the order in which the windows close."""
 
 from __future__ import annotations
 
@@ -7,14 +7,57 @@ import math
 from collections import deque
 from collections.abc import Iterable
 
-from driftbandit.serving.loop.records import Open
+import msgspec
+
+
+class Open(msgspec.Struct, array_like=True, gc=False):
+    """A decision whose window is open, or closed so lately that the store does not know it yet.
+
+    Attributes
+    ----------
+    seq : int
+        Number of its event.
+    scope : str
+        Whose model decided.
+    epoch, shadow_epoch : int
+        Which generation of models decided. Later generations do not learn its reward.
+    number : int
+        The arm's number, for policies that know arms by number.
+    features : bytes, int or None
+        Of the arm: bytes of its own, or a row of the catalogue as it is now, or nothing.
+    weight : float
+        Of its reward in the estimate of the shadow's value: 1 / propensity if both chose the same arm, else 0.
+    """
+
+    id: str
+    seq: int
+    expires: int
+    scope: str
+    epoch: int
+    shadow_epoch: int
+    number: int
+    features: bytes | int | None
+    weight: float
+    reward: float | None = None
+    learned: bool = False
+    closed: bool = False
+
+
+class ClosedRow(msgspec.Struct, frozen=True, gc=False):
+    """A decision whose window has closed, as the store knows it: where its event is, and its reward if one came."""
+
+    loop: int
+    id: str
+    shard: int
+    seq: int
+    reward: float | None
 
 
 class Due:
-    """Open decisions, those that are due first come first; of two that are due together, the one made first.
+    """Open decisions, sorted by when their windows close; of two that close together, the earlier decision is first.
 
-    Windows are equally long as a rule, so that new ones go to the end of a queue. Those that are due before the end,
-    because somebody made windows shorter, are kept in a heap beside it.
+    Windows usually have one length, so that new decisions go to the end of a queue. After windows were made shorter,
+    new ones may close before older ones: those are kept in a heap beside the queue.
 
     >>> due = Due()
     >>> for seq, expires in enumerate((5, 9, 7)):
@@ -30,10 +73,10 @@ class Due:
         self._early: list[tuple[int, int, Open]] = []
         self._last = self._queue[-1].expires if self._queue else 0
         self.first: float = self._queue[0].expires if self._queue else math.inf
-        """When the first of them is due."""
+        """When the next window closes; infinity if none is open."""
 
     def add(self, record: Open) -> None:
-        """Take in a decision, made after all others."""
+        """Add a decision that was made after all the others."""
         expires = record.expires
         if expires < self._last:
             heapq.heappush(self._early, (expires, record.seq, record))
@@ -45,7 +88,7 @@ class Due:
             self._last = expires
 
     def take(self, now: int) -> list[Open]:
-        """Remove those that are due by now."""
+        """Remove and return the decisions whose windows close by now."""
         queue, early = self._queue, self._early
         taken: list[Open] = []
         while queue and queue[0].expires <= now:

@@ -1,8 +1,8 @@
 """Serving the page: who may see it, what it shows, and its events.
 
 A person signs in with a key of role read or admin, which the browser keeps in a cookie that scripts cannot read. The
-cookie opens the page and nothing else: the API takes keys from the Authorization header only, so that a request which
-another site makes up can look at most, and not even see what it got.
+cookie opens the page and nothing else: the API takes keys from the Authorization header only. Browsers send cookies
+along with requests that another site makes up, but such a request changes nothing, and the site cannot see the answer.
 """
 
 from __future__ import annotations
@@ -12,21 +12,22 @@ import time
 from collections.abc import AsyncIterator
 from http import HTTPStatus
 from importlib.resources import files
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlencode
 
-from driftbandit.serving.api.app import COOKIE, Handler, Request, Response, Route, Stream
+from markupsafe import Markup
+
+from driftbandit.serving.api.app import COOKIE, Request, Response, Stream
+from driftbandit.serving.api.routes import Handler, Route
+from driftbandit.serving.api.service import Service
 from driftbandit.serving.api.views import as_event, totals
 from driftbandit.serving.engine.thread import TooBusy, Unavailable
-from driftbandit.serving.loop.records import EVERYONE, Refused
+from driftbandit.serving.loop.events import Refused
+from driftbandit.serving.loop.scopes import EVERYONE
 from driftbandit.serving.page import shell
 from driftbandit.serving.page.facts import MOST_EVENTS, SPANS, Facts, brief, merged, model_of
 from driftbandit.serving.page.sections import all_sections
 from driftbandit.serving.page.story import Event
 from driftbandit.serving.stores.base import StoreError
-
-if TYPE_CHECKING:
-    from driftbandit.serving.api.handlers import Service
 
 HTML = b"text/html; charset=utf-8"
 _ASSETS = {
@@ -42,7 +43,7 @@ _HEADERS = (
 )
 _PAUSE_S = 1.0
 _TURNS = 60
-"""Events end after so many: the browser connects again and its key is looked at again."""
+"""After so many turns an event stream ends. The browser connects again, and its key is checked again."""
 _FRESH_S = 0.8
 _MOST_SCOPES = 10
 
@@ -61,7 +62,7 @@ class Page:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._drawn: dict[View, tuple[float, Facts | None, dict[str, str]]] = {}
+        self._drawn: dict[View, tuple[float, Facts | None, dict[str, Markup]]] = {}
 
     def routes(self) -> list[Route]:
         """Paths of the page; they are for people, and not part of the API's document."""
@@ -95,28 +96,22 @@ class Page:
 
     async def _events(self, view: View) -> AsyncIterator[bytes]:
         service = self._service
-        service.streams += 1
-        sent: dict[str, str] = {}
-        try:
+        sent: dict[str, Markup] = {}
+        with service.stream():
             yield b"retry: 1000\n\n"
             for turn in range(_TURNS):
                 try:
                     now = (await self._draw(view))[1]
                 except (Unavailable, StoreError, TooBusy):
                     now = sent
-                news = {name: html for name, html in now.items() if sent.get(name) != html}
+                news = {name: str(html) for name, html in now.items() if sent.get(name) != html}
                 yield as_event("sections", news, str(turn)) if news else b": still here\n\n"
                 sent = now
-                try:
-                    await asyncio.wait_for(service.stopping.wait(), _PAUSE_S)
+                if await service.stops_within(_PAUSE_S):
                     return
-                except TimeoutError:
-                    continue
-        finally:
-            service.streams -= 1
 
-    async def _draw(self, view: View) -> tuple[Facts | None, dict[str, str]]:
-        """The sections of a view, drawn at most about once a second however many look at it."""
+    async def _draw(self, view: View) -> tuple[Facts | None, dict[str, Markup]]:
+        """The sections of a view. They are drawn at most about once a second, however many people look at it."""
         known = self._drawn.get(view)
         if known is not None and time.monotonic() - known[0] < _FRESH_S:
             return known[1:]
@@ -155,7 +150,7 @@ class Page:
             *(scope, model, events, everyone, most),
         )
 
-    async def _overview(self) -> str:
+    async def _overview(self) -> Markup:
         service = self._service
         numbers = await service.call(lambda engine: {name: engine.number(name) for name in engine.names()})
         last = {}
@@ -223,7 +218,7 @@ def _cookie(key: str, request: Request) -> str:
 
 
 def _asset(name: str, media: bytes) -> Handler:
-    body = files("driftbandit.serving.page").joinpath(name).read_bytes()
+    body = files("driftbandit.serving.page").joinpath("assets", name).read_bytes()
 
     async def answer(request: Request) -> Response:
         return Response(200, body, media, (*_HEADERS[:2], (b"cache-control", b"no-cache")))

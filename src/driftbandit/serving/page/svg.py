@@ -1,12 +1,16 @@
-"""Charts as SVG that is as wide as its place and whose text never shrinks: places across are percentages."""
+"""Charts as SVG. A chart is as wide as its place, and its text does not shrink: places across are percentages.
+
+All elements are made by `tag`, which escapes what it is given.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from html import escape
+
+from markupsafe import Markup, escape
 
 WIDE = 1000.0
 """Units across in which lines are drawn; they are stretched to the width there is, without their strokes."""
@@ -51,15 +55,6 @@ def label(time: int, step: int = _SECOND) -> str:
     return datetime.fromtimestamp(time / 1000.0, UTC).strftime(form)
 
 
-def moment(time: int) -> str:
-    """A date and time, in UTC.
-
-    >>> moment(1_700_000_000_123)
-    '14 Nov 22:13:20'
-    """
-    return datetime.fromtimestamp(time / 1000.0, UTC).strftime("%d %b %H:%M:%S")
-
-
 @dataclass(frozen=True, slots=True)
 class Values:
     """The axis upwards: values from `low` to `high` on so many pixels."""
@@ -96,60 +91,89 @@ class Values:
         return [round(k * step, 12) for k in range(first, math.floor(self.high / step + 1e-9) + 1)]
 
 
-def chart(height: int, name: str, *parts: str, axis: bool = False) -> str:
+def tag(name: str, attributes: Mapping[str, object], *children: str) -> Markup:
+    """An element. Values of attributes and text are escaped; elements that this function made are left as they are.
+
+    >>> tag("title", {"class": 'a "b"'}, "1 < 2", tag("g", {}))
+    Markup('<title class="a &#34;b&#34;">1 &lt; 2<g/></title>')
+    """
+    opening = "".join(f' {key}="{escape(value)}"' for key, value in attributes.items())
+    if not children:
+        return Markup(f"<{name}{opening}/>")
+    return Markup(f"<{name}{opening}>{''.join(map(escape, children))}</{name}>")
+
+
+def chart(height: int, name: str, *parts: Markup, axis: bool = False) -> Markup:
     """The whole picture; `name` is read out to those who do not see it. With `axis` there is room on its left."""
     kind = "chart axis" if axis else "chart"
-    return (
-        f'<svg class="{kind}" width="100%" height="{height}" role="img" aria-label="{escape(name)}">'
-        f"{''.join(parts)}</svg>"
-    )
+    return tag("svg", {"class": kind, "width": "100%", "height": height, "role": "img", "aria-label": name}, *parts)
 
 
-def stretched(height: int, *parts: str) -> str:
+def stretched(height: int, *parts: Markup) -> Markup:
     """Shapes in a space of 1000 across, stretched to the width there is."""
-    box = f'viewBox="0 0 {WIDE:g} {height}" preserveAspectRatio="none"'
-    return f'<svg width="100%" height="{height}" {box} aria-hidden="true">{"".join(parts)}</svg>'
+    box = {"viewBox": f"0 0 {WIDE:g} {height}", "preserveAspectRatio": "none", "aria-hidden": "true"}
+    return tag("svg", {"width": "100%", "height": height, **box}, *parts)
 
 
-def grid(times: Times, values: Values | None, bottom: int) -> str:
+def grid(times: Times, values: Values | None, bottom: int) -> list[Markup]:
     """Lines and labels of both axes; the labels of values stand on the left of a chart that has an axis."""
-    parts = [
-        f'<text class="tick" x="{place:.2f}%" y="{bottom + 14}" text-anchor="middle">{text}</text>'
-        f'<line class="grid" x1="{place:.2f}%" x2="{place:.2f}%" y1="{bottom}" y2="{bottom + 4}"/>'
-        for place, text in times.ticks()
-    ]
-    for value in [] if values is None else values.ticks():
-        y = values.at(value)  # type: ignore[union-attr]
-        parts.append(f'<line class="grid" x1="0" x2="100%" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text class="tick" x="-8" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>')
-    return "".join(parts)
+    parts = []
+    for place, text in times.ticks():
+        x = f"{place:.2f}%"
+        parts.append(tag("text", {"class": "tick", "x": x, "y": bottom + 14, "text-anchor": "middle"}, text))
+        parts.append(vertical("grid", x, bottom, bottom + 4))
+    if values is not None:
+        for value in values.ticks():
+            y = values.at(value)
+            across = {"x1": "0", "x2": "100%", "y1": f"{y:.1f}", "y2": f"{y:.1f}"}
+            parts.append(tag("line", {"class": "grid", **across}))
+            beside = {"x": "-8", "y": f"{y + 4:.1f}", "text-anchor": "end"}
+            parts.append(tag("text", {"class": "tick", **beside}, f"{value:g}"))
+    return parts
 
 
-def line(points: Sequence[tuple[float, float]], kind: str) -> str:
+def vertical(kind: str, x: str, top: float, bottom: float) -> Markup:
+    """A line downwards."""
+    return tag("line", {"class": kind, "x1": x, "x2": x, "y1": top, "y2": bottom})
+
+
+def line(points: Sequence[tuple[float, float]], kind: str) -> Markup:
     """A line through points (per cent, pixels); a dot where there is only one.
 
     >>> line([(0.0, 5.0), (50.0, 7.5)], "trace")
-    '<path class="trace" d="M0.0 5.0L500.0 7.5"/>'
+    Markup('<path class="trace" d="M0.0 5.0L500.0 7.5"/>')
     """
     if len(points) == 1:
         points = [points[0], (points[0][0] + 0.2, points[0][1])]
     path = "L".join(f"{x * WIDE / 100:.1f} {y:.1f}" for x, y in points)
-    return f'<path class="{kind}" d="M{path}"/>' if path else ""
+    return tag("path", {"class": kind, "d": f"M{path}"}) if path else Markup()
 
 
-def area(points: Sequence[tuple[float, float]], floor: float, kind: str) -> str:
+def area(points: Sequence[tuple[float, float]], floor: float, kind: str) -> Markup:
     """What lies between points and a floor."""
     if len(points) < 2:
-        return ""
+        return Markup()
     first, last = points[0][0] * WIDE / 100, points[-1][0] * WIDE / 100
     inner = "".join(f"L{x * WIDE / 100:.1f} {y:.1f}" for x, y in points)
-    return f'<path class="{kind}" d="M{first:.1f} {floor:.1f}{inner}L{last:.1f} {floor:.1f}Z"/>'
+    return tag("path", {"class": kind, "d": f"M{first:.1f} {floor:.1f}{inner}L{last:.1f} {floor:.1f}Z"})
 
 
-def mark(place: float, top: int, bottom: int, text: str) -> str:
+def mark(place: float, top: int, bottom: int, text: str) -> Markup:
     """A detected change: a line down the chart with a flag, and what there is to say of it."""
     x = f"{place:.2f}%"
-    return (
-        f'<g class="change"><title>{escape(text)}</title>'
-        f'<line x1="{x}" x2="{x}" y1="{top}" y2="{bottom}"/><circle cx="{x}" cy="{top}" r="4"/></g>'
+    return tag(
+        "g",
+        {"class": "change"},
+        tag("title", {}, text),
+        tag("line", {"x1": x, "x2": x, "y1": top, "y2": bottom}),
+        tag("circle", {"cx": x, "cy": top, "r": "4"}),
     )
+
+
+def bar(share: float) -> list[Markup]:
+    """A bar that is filled to so many per cent."""
+    place = {"y": "4", "height": "8", "rx": "2"}
+    return [
+        tag("rect", {"class": "track", "width": "100%", **place}),
+        tag("rect", {"class": "fill", "width": f"{share:.2f}%", **place}),
+    ]

@@ -1,7 +1,8 @@
-"""Numbers and addresses as the page writes them."""
+"""Numbers, times and addresses as the page writes them."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 
@@ -32,6 +33,15 @@ def signed(value: float) -> str:
     ('+0.12', '+0.00')
     """
     return f"{round(value, 2) + 0.0:+.2f}"
+
+
+def moment(time: int) -> str:
+    """A date and time, in UTC.
+
+    >>> moment(1_700_000_000_123)
+    '14 Nov 22:13:20'
+    """
+    return datetime.fromtimestamp(time / 1000.0, UTC).strftime("%d %b %H:%M:%S")
 
 
 def address(loop: str, **query: str) -> str:

@@ -1,1 +1,9 @@
-"""Where the log lives: SQLite or PostgreSQL, behind one protocol."""
+"""Where the log lives: SQLite or PostgreSQL, behind one protocol.
+
+- `base`: the protocol, and the rows that stores take and give
+- `sql`: the statements that both databases share
+- `sqlite`: a store in one file, for one process
+- `postgresql`: a store that several processes share
+- `leases`: which of those processes writes to which shard
+- `check`: the conformance test of stores
+"""

@@ -1,4 +1,4 @@
-"""What a store must be able to do."""
+"""What a store must be able to do, and the rows that it takes and gives."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-import msgspec
+from driftbandit.serving.loop.events import Run, unpack_run
+from driftbandit.serving.loop.windows import ClosedRow
 
 
 class StoreError(Exception):
-    """The store could not do what was asked; nothing of it happened as far as the caller may know."""
+    """The store could not do what was asked. The caller must assume that nothing of it happened."""
 
 
 class Fenced(StoreError):
@@ -51,7 +52,7 @@ class KeyRow:
 
 @dataclass(frozen=True, slots=True)
 class ChangeRow:
-    """A change that a policy detected, and what its weights were before; numbered within a loop's shard."""
+    """A change that a policy detected, numbered within one shard of a loop; `body` is JSON."""
 
     loop: int
     shard: int
@@ -62,22 +63,12 @@ class ChangeRow:
     body: bytes
 
 
-class ClosedRow(msgspec.Struct, frozen=True, gc=False):
-    """A decision whose window has closed: where its event is, and its reward if one came."""
-
-    loop: int
-    id: str
-    shard: int
-    seq: int
-    reward: float | None
-
-
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """State of a loop's shard after event `seq`: its core, and the models that changed.
+    """The state of one shard of a loop after event `seq`.
 
-    `models` are (role, epoch, scope, packed state); `epochs` are the current epoch of each role, and models of
-    earlier ones may go.
+    `core` is everything but the models. `models` are those that changed, as (role, epoch, scope, packed state).
+    `epochs` are the current epochs of both roles; models of earlier epochs are deleted.
     """
 
     loop: int
@@ -89,34 +80,14 @@ class Snapshot:
 
 
 class Closed(NamedTuple):
-    """Decisions of a loop's shard that closed: (id, number of the event, reward). The store may have some already."""
+    """Decisions of one shard of a loop that closed, as (id, number of the event, reward).
 
-    loop: int
-    shard: int
-    rows: list[tuple[str, int, float | None]]
-
-
-class Run(NamedTuple):
-    """Events `first` to `last` of a loop's shard; `bodies` are they, as one MessagePack array.
-
-    >>> Run.of(1, 0, 7, [b"\\x01", b"\\x02"])
-    Run(loop=1, shard=0, first=7, last=8, bodies=b'\\x92\\x01\\x02')
+    The store may have some of them already.
     """
 
     loop: int
     shard: int
-    first: int
-    last: int
-    bodies: bytes
-
-    @classmethod
-    def of(cls, loop: int, shard: int, first: int, bodies: Sequence[bytes]) -> Run:
-        """Put encoded events together."""
-        return cls(loop, shard, first, first + len(bodies) - 1, _pack([msgspec.Raw(body) for body in bodies]))
-
-    def event(self, seq: int) -> bytes:
-        """One of the events, encoded."""
-        return bytes(_unpack(self.bodies)[seq - self.first])
+    rows: list[tuple[str, int, float | None]]
 
 
 @dataclass(slots=True)
@@ -132,12 +103,10 @@ class Batch:
         return bool(self.events or self.changes or self.closed or self.snapshots)
 
 
-_pack = msgspec.msgpack.Encoder().encode
-_unpack = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
-
-
 def check_order(runs: Sequence[Run], last_of: Callable[[int, int], int]) -> None:
-    """Raise StoreError unless runs continue the log, whose last event `last_of` tells, and each other without gaps.
+    """Raise StoreError unless the runs continue the log, and each other, without gaps.
+
+    ``last_of(loop, shard)`` is the number of the last event that the log has.
 
     >>> check_order([Run.of(1, 0, 3, [b"\\x01"]), Run.of(1, 0, 5, [b"\\x02"])], lambda loop, shard: 2)
     Traceback (most recent call last):
@@ -153,20 +122,23 @@ def check_order(runs: Sequence[Run], last_of: Callable[[int, int], int]) -> None
 
 
 def bodies_after(rows: list[tuple[int, bytes]], after: int, limit: int) -> list[tuple[int, bytes]]:
-    """Events of a table's (first, bodies) after a number, at most `limit`."""
+    """(seq, body) of at most `limit` events after a number, from (first, bodies) of a table's rows."""
     found: list[tuple[int, bytes]] = []
     for first, packed in rows:
-        found += [(seq, bytes(body)) for seq, body in enumerate(_unpack(packed), first) if seq > after]
+        found += [(seq, bytes(body)) for seq, body in enumerate(unpack_run(packed), first) if seq > after]
         if len(found) >= limit:
             break
     return found[:limit]
 
 
 class Store(Protocol):
-    """A durable log with what belongs to it. An object serves one thread; `reader` makes one for another thread."""
+    """A durable log, with snapshots, changes and access keys.
+
+    An object serves one thread; `reader` makes another object for another thread.
+    """
 
     shards: int
-    """Into how many shards scopes are hashed."""
+    """Into how many shards the scopes are divided."""
 
     def reader(self) -> Store:
         """Open a second connection, for reading and for keys."""
@@ -177,14 +149,14 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Give the shards back and close the connection."""
         ...
 
     def hold(self) -> dict[int, int]:
-        """Take or keep the right to write to shards; called every second or so.
+        """Take or keep the right to write to shards; called about once per second.
 
-        Returns the shards held, each with a token. Another token than before means that somebody else may have held
-        the shard in between.
+        Returns the shards held, each with a token. If a shard's token is new, another process may have held the shard
+        in between.
         """
         ...
 
@@ -205,7 +177,10 @@ class Store(Protocol):
         ...
 
     def commit(self, batch: Batch) -> None:
-        """Make a batch durable, all of it or nothing; raise StoreError if that failed, Fenced if it must not."""
+        """Make a batch durable, all of it or nothing.
+
+        Raises StoreError if that failed, and Fenced if another process holds one of the shards.
+        """
         ...
 
     def events(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, bytes]]:

@@ -1,4 +1,4 @@
-"""The conformance test of stores: what every store promises, asked of one."""
+"""The conformance test of stores: it asks one store to keep each promise of the protocol."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import msgspec
 
+from driftbandit.serving.loop.events import Run
+from driftbandit.serving.loop.windows import ClosedRow
 from driftbandit.serving.stores.base import (
     Batch,
     ChangeRow,
     Closed,
-    ClosedRow,
     KeyRow,
-    Run,
     Snapshot,
     Store,
     StoreError,
@@ -21,7 +21,7 @@ from driftbandit.serving.stores.base import (
 
 
 def check_store(make: Callable[[], Store]) -> None:
-    """Run a store against its contract; raises AssertionError with the promise that was broken.
+    """Check that a store keeps its promises; raises AssertionError naming the promise that was broken.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
-"""SQLite as the log: one file, write-ahead logging, every commit synced to the disk."""
+"""A store in one SQLite file, with write-ahead logging; every commit is synced to the disk."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,18 +12,9 @@ from typing import Any
 import apsw
 import msgspec
 
-from driftbandit.serving.stores.base import (
-    Batch,
-    ChangeRow,
-    Closed,
-    ClosedRow,
-    KeyRow,
-    LoopRow,
-    StoreError,
-    VersionConflict,
-    bodies_after,
-    check_order,
-)
+from driftbandit.serving.loop.windows import ClosedRow
+from driftbandit.serving.stores.base import Batch, Closed, StoreError
+from driftbandit.serving.stores.sql import SQLStore
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS loops (
@@ -49,7 +40,6 @@ CREATE TABLE IF NOT EXISTS keys (
     id TEXT PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL, digest BLOB NOT NULL, created INTEGER NOT NULL,
     revoked INTEGER) STRICT, WITHOUT ROWID;
 """
-_LOOP = "number, name, version, config, arms_version, arms"
 _PRAGMAS = (
     "page_size = 8192",  # of a new file
     "journal_mode = WAL",
@@ -59,12 +49,11 @@ _PRAGMAS = (
     "foreign_keys = ON",
 )
 _BUSY_MS = 10_000
-_ROWS = 128
-"""Rows a statement: one by one they take twice as long."""
 _ROWS = 100
+"""Rows per statement: one by one they take twice as long."""
 
 
-class SQLiteStore:
+class SQLiteStore(SQLStore):
     """The embedded store.
 
     Parameters
@@ -72,11 +61,11 @@ class SQLiteStore:
     path : path
         The database file; made, with its folder, where it is missing.
     writer : bool
-        Whether to hold the log: one process at a time may. Without it only keys can be written.
+        Whether to write the log, which one process at a time may. Otherwise only keys can be written.
     vfs : str, optional
         Name of a registered apsw VFS, for tests that make the disk fail.
     create : bool
-        Whether to make a missing file; otherwise that is a StoreError.
+        Whether to make a missing file; otherwise a missing file is a StoreError.
     """
 
     shards = 1
@@ -121,7 +110,7 @@ class SQLiteStore:
             self._db.execute("COMMIT")
 
     def _check_owner(self) -> None:
-        """Leave the database of another program alone."""
+        """Raise StoreError if the file is the database of another program."""
         tables = {name for (name,) in self._db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if tables and not tables >= {"loops", "events", "keys"}:
             self._db.close()
@@ -132,7 +121,7 @@ class SQLiteStore:
         return SQLiteStore(self.path, writer=False, vfs=self._vfs)
 
     def reopen(self) -> None:
-        """Start over with a new connection: after a failed sync nothing that the old one believes can be trusted."""
+        """Start over with a new connection: after a failed sync the old one cannot be trusted."""
         with _errors():
             self._db.close()
         self._connect()
@@ -142,7 +131,7 @@ class SQLiteStore:
                 self._db.execute("PRAGMA user_version = 1")
 
     def close(self) -> None:
-        """Close the file and let another process have it."""
+        """Close the file, so that another process may write to it."""
         with _errors():
             self._db.close()
         self._unlock()
@@ -153,11 +142,11 @@ class SQLiteStore:
             self._lock = None
 
     def hold(self) -> dict[int, int]:
-        """The only shard, as long as the file's lock is held."""
+        """The only shard, if this object writes the log."""
         return {0: 1} if self._lock is not None else {}
 
     def holder(self, shard: int) -> str | None:
-        """Nobody else can hold it."""
+        """Always None: no other process can hold the shard."""
         return None
 
     @contextmanager
@@ -172,57 +161,25 @@ class SQLiteStore:
                     self._db.execute("ROLLBACK")
                 raise
 
-    def _all(self, sql: str, *values: Any) -> list[Any]:
-        with _errors():
-            return list(self._db.execute(sql, values))
-
-    def loops(self) -> list[LoopRow]:
-        """All loops."""
-        return [LoopRow(*row) for row in self._all(f"SELECT {_LOOP} FROM loops ORDER BY number")]
-
-    def put_loop(self, name: str, expected: int, config: bytes) -> LoopRow:
-        """Create a loop (expected version 0) or replace its settings, or raise VersionConflict."""
-        with self._transaction():
-            found = self._all("SELECT version FROM loops WHERE name = ?", name)
-            version = found[0][0] if found else 0
-            if version != expected:
-                raise VersionConflict(version)
-            self._db.execute(
-                "INSERT INTO loops (name, version, config) VALUES (?, 1, ?) "
-                "ON CONFLICT (name) DO UPDATE SET version = version + 1, config = excluded.config",
-                (name, config),
-            )
-            return LoopRow(*self._all(f"SELECT {_LOOP} FROM loops WHERE name = ?", name)[0])
-
-    def put_arms(self, number: int, arms: bytes) -> LoopRow:
-        """Replace a loop's catalogue."""
-        with self._transaction():
-            self._db.execute(
-                "UPDATE loops SET arms_version = arms_version + 1, arms = ? WHERE number = ?", (arms, number)
-            )
-            return LoopRow(*self._all(f"SELECT {_LOOP} FROM loops WHERE number = ?", number)[0])
-
     def commit(self, batch: Batch) -> None:
         """Make a batch durable in one transaction."""
         if self._lock is None:
             raise StoreError(f"{self.path}: opened for reading")
         with self._transaction():
-            many = self._db.executemany
-            check_order(batch.events, self._last)
-            many("INSERT INTO events VALUES (?, ?, ?, ?, ?)", batch.events)
-            if batch.changes:
-                rows = [(c.loop, c.shard, c.number, c.seq, c.time, c.scope, c.body) for c in batch.changes]
-                many("INSERT OR IGNORE INTO changes VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-            for closed in batch.closed:
-                self._insert_closed(closed)
-            for shot in batch.snapshots:
-                at = (shot.loop, shot.shard)
-                self._db.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", (*at, shot.seq, shot.core))
-                many("INSERT OR REPLACE INTO models VALUES (?, ?, ?, ?, ?, ?)", [(*at, *row) for row in shot.models])
-                for role, epoch in enumerate(shot.epochs):
-                    self._db.execute(
-                        "DELETE FROM models WHERE loop = ? AND shard = ? AND role = ? AND epoch < ?", (*at, role, epoch)
-                    )
+            self._write(batch)
+
+    # What SQLite does in its own way -------------------------------------------------------------------------------
+
+    def _all(self, sql: str, *values: Any) -> list[Any]:
+        with _errors():
+            return list(self._db.execute(sql, values))
+
+    def _do(self, sql: str, *values: Any) -> None:
+        self._all(sql, *values)
+
+    def _many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        if rows:
+            self._db.executemany(sql, rows)
 
     def _insert_closed(self, closed: Closed) -> None:
         rows = sorted(closed.rows)  # so that neighbours share the pages that are written
@@ -230,48 +187,14 @@ class SQLiteStore:
             part = rows[start : start + _ROWS]
             marks = ", ".join([f"(?, ?, ?, {closed.loop}, {closed.shard})"] * len(part))
             insert = f"INSERT OR IGNORE INTO closed (id, seq, reward, loop, shard) VALUES {marks}"
-            self._db.execute(insert, [value for row in part for value in row])
+            self._do(insert, *[value for row in part for value in row])
 
-    def events(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, bytes]]:
-        """(seq, body) of at most `limit` events after number `after`, in order."""
-        rows = self._all(
+    def _runs(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, bytes]]:
+        return self._all(
             "SELECT first, bodies FROM events WHERE loop = ?1 AND shard = ?2 AND first >= coalesce((SELECT max(first) "
             "FROM events WHERE loop = ?1 AND shard = ?2 AND first <= ?3 + 1), 0) ORDER BY first LIMIT ?4",
             *(loop, shard, after, limit),
         )
-        return bodies_after(rows, after, limit)
-
-    def _last(self, loop: int, shard: int) -> int:
-        rows = self._all(
-            "SELECT last FROM events WHERE loop = ? AND shard = ? ORDER BY first DESC LIMIT 1", loop, shard
-        )
-        return rows[0][0] if rows else 0
-
-    def event(self, loop: int, shard: int, seq: int) -> bytes | None:
-        """One event."""
-        rows = self.events(loop, shard, seq - 1, 1)
-        return rows[0][1] if rows and rows[0][0] == seq else None
-
-    def snapshot(self, loop: int, shard: int) -> tuple[int, bytes] | None:
-        """Number of the last event that the latest snapshot includes, and its core."""
-        rows = self._all("SELECT seq, core FROM snapshots WHERE loop = ? AND shard = ?", loop, shard)
-        return rows[0] if rows else None
-
-    def model(self, loop: int, shard: int, role: int, epoch: int, scope: str) -> bytes | None:
-        """Packed state of a scope as of the latest snapshot."""
-        rows = self._all(
-            "SELECT state FROM models WHERE loop = ? AND shard = ? AND role = ? AND epoch = ? AND scope = ?",
-            *(loop, shard, role, epoch, scope),
-        )
-        return rows[0][0] if rows else None
-
-    def model_scopes(self, loop: int, shard: int, role: int, epoch: int) -> list[str]:
-        """Scopes that have a model in the latest snapshot."""
-        rows = self._all(
-            "SELECT scope FROM models WHERE loop = ? AND shard = ? AND role = ? AND epoch = ? ORDER BY scope",
-            *(loop, shard, role, epoch),
-        )
-        return [row[0] for row in rows]
 
     def closed(self, loop: int, ids: list[str]) -> list[ClosedRow]:
         """Closed decisions among these ids."""
@@ -281,46 +204,6 @@ class SQLiteStore:
             *(msgspec.json.encode(ids).decode(), loop),
         )
         return [ClosedRow(*row) for row in rows]
-
-    def changes(self, loop: int, shard: int, after: int, limit: int) -> list[ChangeRow]:
-        """Changes after a number, in order."""
-        rows = self._all(
-            "SELECT * FROM changes WHERE loop = ? AND shard = ? AND number > ? ORDER BY number LIMIT ?",
-            *(loop, shard, after, limit),
-        )
-        return [ChangeRow(*row) for row in rows]
-
-    def last_changes(self, loop: int, limit: int, scope: str | None = None) -> list[ChangeRow]:
-        """The latest changes of all shards, or of a scope, oldest first."""
-        which = "loop = ?" if scope is None else "loop = ? AND scope = ?"
-        rows = self._all(
-            f"SELECT * FROM changes WHERE {which} ORDER BY time DESC, shard DESC, number DESC LIMIT ?",
-            *([loop, limit] if scope is None else [loop, scope, limit]),
-        )
-        return [ChangeRow(*row) for row in reversed(rows)]
-
-    def changed_scopes(self, loop: int, limit: int) -> list[tuple[str, int, int]]:
-        """The most changed scopes: (scope, number of changes, time of the last)."""
-        return self._all(
-            "SELECT scope, count(*), max(time) FROM changes WHERE loop = ? GROUP BY scope ORDER BY 2 DESC, 1 LIMIT ?",
-            *(loop, limit),
-        )
-
-    def access_keys(self) -> list[KeyRow]:
-        """All access keys."""
-        return [KeyRow(*row) for row in self._all("SELECT * FROM keys ORDER BY created, id")]
-
-    def add_key(self, key: KeyRow) -> None:
-        """Add an access key."""
-        values = (key.id, key.name, key.role, key.digest, key.created, key.revoked)
-        with self._transaction():
-            self._db.execute("INSERT INTO keys VALUES (?, ?, ?, ?, ?, ?)", values)
-
-    def revoke_key(self, key_id: str, time: int) -> bool:
-        """Revoke an access key; False if there is none of that id."""
-        with self._transaction():
-            self._db.execute("UPDATE keys SET revoked = coalesce(revoked, ?) WHERE id = ?", (time, key_id))
-            return self._db.changes() > 0
 
 
 @contextmanager

@@ -1,0 +1,69 @@
+"""All that `driftbandit bench` measures, as one artefact."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from driftbandit.benchmarks import loading as data_loading
+from driftbandit.benchmarks import speed
+from driftbandit.report import Artefact
+
+
+def read_sizes(text: str) -> list[tuple[int, int]]:
+    """Sizes as a user writes them: features x arms per round.
+
+    >>> read_sizes("6x10,25x25")
+    [(6, 10), (25, 25)]
+    """
+    try:
+        pairs = [tuple(int(part) for part in size.split("x")) for size in text.split(",")]
+        shapes = [(dim, arms) for dim, arms in pairs if dim > 0 and arms > 0]
+    except ValueError as error:
+        raise ValueError(f"--sizes: expected something like 6x10,25x25, got {text!r}") from error
+    if len(shapes) != len(pairs):
+        raise ValueError(f"--sizes: expected positive numbers, got {text!r}")
+    return shapes
+
+
+def run(
+    shapes: Sequence[tuple[int, int]],
+    *,
+    rounds: int,
+    peers: bool,
+    loading: bool,
+    data: str | os.PathLike[str] | None,
+    seed: int,
+) -> Artefact:
+    """Time choose + learn, the import and, if `loading`, the reading and replaying of data.
+
+    Parameters
+    ----------
+    shapes : sequence of (int, int)
+        Features and arms per round.
+    rounds : int
+        Rounds of a run.
+    peers, loading : bool
+        Whether to time other packages, and data.
+    data : path, optional
+        Folder of the data sets.
+    seed : int
+        Seed of the rounds.
+    """
+    times = speed.measure(shapes, seed=seed, peers=peers, rounds=rounds)
+    imports = speed.import_ratio()
+    figures = data_loading.measure_loading(data, seed=seed) if loading else []
+    return Artefact(
+        "bench",
+        "Speed",
+        text=[f"import driftbandit takes {imports:.1f} times as long as import numpy."],
+        tables=[speed.speed_table(times, rounds), *([data_loading.loading_table(figures)] if figures else [])],
+        data={
+            "microseconds": {
+                name: {f"{dim}x{arms}": value for (dim, arms), value in row.items()} for name, row in times.items()
+            },
+            "import_ratio": imports,
+            "loading": {figure.name: asdict(figure) for figure in figures},
+        },
+    )

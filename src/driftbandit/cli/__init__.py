@@ -1,0 +1,44 @@
+"""The command line, one file per group of commands: contests, paper, data, bench, service.
+
+Commands only turn options into calls and show what comes back; what they do lives beside its subject. Imports that take
+long wait inside the commands, so that `driftbandit --help` answers at once.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from driftbandit.cli.bench import bench
+from driftbandit.cli.contests import arena, compare, policies
+from driftbandit.cli.data import data
+from driftbandit.cli.paper import advise, paper
+from driftbandit.cli.service import demo, keys, rerun, serve
+
+app = typer.Typer(
+    name="driftbandit",
+    help="Contextual bandits for a world that changes.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback(invoke_without_command=True)
+def main(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    """Contextual bandits for a world that changes."""
+    if version:
+        from driftbandit import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+for command in (compare, arena, paper, data, advise, policies, bench, serve, demo):
+    app.command()(command)
+app.add_typer(keys, name="keys")
+app.command()(rerun)
+app.command("replay", hidden=True)(rerun)  # its name before the estimator `driftbandit.evaluation.replay` came

@@ -1,0 +1,96 @@
+"""The dLinUCB paper: `driftbandit paper` redoes its tables and figures, `advise` applies its theory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from driftbandit.cli.shared import AsJson, Fresh, Processes, UnusedSeed, deliver, friendly_errors
+from driftbandit.paper.everything import PaperArtefact
+
+
+def paper(
+    artefact: Annotated[PaperArtefact, typer.Argument(help="Which table or figure; `all` adds one report of them.")],
+    seed: Annotated[int | None, typer.Option(help="First seed; 100, or 200 on data sets.", min=0)] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="How many; 10, or 5, 3 and 1 for figures 3, 4 and 5.", min=1)
+    ] = None,
+    lines: Annotated[
+        int | None,
+        typer.Option(help="For figure3: lines of a made-up log (600,000), or of the real one to take.", min=1),
+    ] = None,
+    processes: Processes = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the data sets; by default $DRIFTBANDIT_DATA. See docs/data.md.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for traces, tables, pictures and reports.")] = Path("runs/paper"),
+    fresh: Fresh = False,
+    as_json: AsJson = False,
+) -> None:
+    """Redo a table or figure of the dLinUCB paper: ours beside the paper's.
+
+    Interrupted, the same command continues.
+
+    Example: driftbandit paper table1 --seeds 30
+    """
+    with friendly_errors():
+        from driftbandit.paper.everything import redo
+
+        done = redo(
+            artefact,
+            first_seed=seed,
+            seeds=seeds,
+            lines=lines,
+            data=data,
+            out=out,
+            processes=processes,
+            progress=not as_json,
+            fresh=fresh,
+        )
+        deliver(done.artefacts, out, as_json)
+        if not as_json:
+            for name, reason in done.left_out.items():
+                typer.secho(f"left out: {name} ({reason})", fg="yellow")
+            if done.report is not None:
+                typer.echo(f"all of it: {done.report}")
+
+
+def advise(
+    noise: Annotated[float, typer.Option(help="Standard deviation of a reward around its mean.")],
+    shift: Annotated[float, typer.Option(help="Change of an arm's expected reward at a shift.")],
+    share: Annotated[float, typer.Option(help="Share of arms that a shift changes.")] = 1.0,
+    period: Annotated[int, typer.Option(help="Rounds between shifts.")] = 800,
+    horizon: Annotated[int, typer.Option(help="Rounds in all.")] = 5000,
+    dim: Annotated[int, typer.Option(help="Number of features.")] = 10,
+    ridge: Annotated[float, typer.Option(help="DLinUCB's ridge.")] = 0.1,
+    delta: Annotated[float, typer.Option(help="DLinUCB's delta.")] = 0.01,
+    spawn_delta: Annotated[float, typer.Option(help="DLinUCB's spawn_delta.")] = 0.002,
+    window_delta: Annotated[float, typer.Option(help="DLinUCB's window_delta.")] = 0.1,
+    window: Annotated[int, typer.Option(help="DLinUCB's window.")] = 200,
+    seed: UnusedSeed = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder to write the advice to.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Hold planned settings against the conditions of the paper's theory.
+
+    Example: driftbandit advise --noise 0.1 --shift 0.9 --share 0.5 --period 2000 --horizon 100000
+    """
+    with friendly_errors():
+        from driftbandit.paper import advice
+
+        artefact = advice.run(
+            noise=noise,
+            shift=shift,
+            share=share,
+            period=period,
+            horizon=horizon,
+            dim=dim,
+            ridge=ridge,
+            delta=delta,
+            spawn_delta=spawn_delta,
+            window_delta=window_delta,
+            window=window,
+        )
+        deliver([artefact], out, as_json)

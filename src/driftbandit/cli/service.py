@@ -1,0 +1,210 @@
+"""The commands of the decision service: `driftbandit serve`, `demo`, `keys` and `rerun`."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from driftbandit.cli.shared import AsJson, friendly_errors
+from driftbandit.extras import pip_install
+
+if TYPE_CHECKING:
+    from driftbandit.serving.stores.base import Store
+
+StoreOption = Annotated[str, typer.Option("--store", help="sqlite:PATH or postgresql://...")]
+NewStoreOption = Annotated[
+    str, typer.Option("--store", help="sqlite:PATH or postgresql://...; made where it is missing.")
+]
+_STORE = "sqlite:driftbandit.db"
+
+
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8080,
+    store: NewStoreOption = _STORE,
+    insecure_local: Annotated[
+        bool, typer.Option("--insecure-local", help="Ask for no keys; on a loopback address only.")
+    ] = False,
+    advertise: Annotated[
+        str | None, typer.Option(help="URL of this process for others that share a PostgreSQL store.")
+    ] = None,
+    snapshot_every: Annotated[int, typer.Option(help="Events of a loop between snapshots.", min=1)] = 100_000,
+    scopes_in_memory: Annotated[int, typer.Option(help="Scopes of a loop kept in memory.", min=1)] = 1_000_000,
+    rate: Annotated[float | None, typer.Option(help="Requests per second that a key may make.", min=0.1)] = None,
+) -> None:
+    r"""Serve decisions over HTTP, durably.
+
+    Needs pip install 'driftbandit\[serve]'. Keys come from `driftbandit keys create`; see docs/service.md.
+
+    Example: driftbandit serve --store sqlite:driftbandit.db --insecure-local
+    """
+    with friendly_errors():
+        _need_serve()
+        from driftbandit.serving.server import LOOPBACK, build_app, check_address
+        from driftbandit.serving.server import serve as run
+
+        if insecure_local and host not in LOOPBACK:
+            raise ValueError(f"--insecure-local: only on a loopback address, got --host {host}")
+        check_address(store)
+        shown = without_password(store)
+        application = build_app(
+            store,
+            secure=not insecure_local,
+            advertise=advertise,
+            snapshot_every=snapshot_every,
+            scopes_in_memory=scopes_in_memory,
+            rate=rate,
+        )
+        run(application, host, port, lambda: typer.echo(f"serving {shown} on http://{host}:{port}", err=True))
+
+
+def demo(
+    port: Annotated[int, typer.Option(help="Port to listen on; another one if it is taken.", min=1, max=65535)] = 8080,
+    period: Annotated[float, typer.Option(help="Seconds between shifts of taste.", min=1)] = 60.0,
+    rate: Annotated[float, typer.Option(help="Decisions per second of each loop.", min=0.1, max=1000)] = 20.0,
+    seed: Annotated[int, typer.Option(help="Seed of the audience.", min=0)] = 0,
+) -> None:
+    r"""Watch changes being detected: the service and its page, with a simulated audience whose taste shifts.
+
+    Keeps nothing: the store is temporary. Ctrl-C ends it. Needs pip install 'driftbandit\[serve]'.
+
+    Example: driftbandit demo --period 30
+    """
+    with friendly_errors():
+        _need_serve()
+        from driftbandit.serving.demo import run_demo
+
+        run_demo(port, period=period, rate=rate, seed=seed, say=typer.echo)
+
+
+keys = typer.Typer(help="Create, list and revoke access keys of the service.", no_args_is_help=True)
+
+
+@keys.command("create")
+def keys_create(
+    name: Annotated[str, typer.Argument(help="Whose key it is, for the list.")],
+    role: Annotated[str, typer.Option(help="decide, read or admin.")] = "decide",
+    store: NewStoreOption = _STORE,
+) -> None:
+    """Make a key and print it; it is never shown again.
+
+    Example: driftbandit keys create website --role decide
+    """
+    with friendly_errors():
+        _need_serve()
+        from driftbandit.serving.api.keys import check_key, create_key
+
+        check_key(name, role)  # before a missing store is made
+        with _opened(store, create=True) as opened:
+            row, secret = create_key(opened, name, role)
+        typer.echo(f"key {row.id} ({role}) for {name} in {without_password(store)}; it is shown only now:", err=True)
+        typer.echo(secret)
+
+
+@keys.command("list")
+def keys_list(store: StoreOption = _STORE, as_json: AsJson = False) -> None:
+    """List keys, without their secrets.
+
+    Example: driftbandit keys list
+    """
+    with friendly_errors(), _opened(store) as opened:
+        rows = [
+            {"id": row.id, "name": row.name, "role": row.role, "revoked": row.revoked is not None}
+            for row in opened.access_keys()
+        ]
+        if as_json:
+            json.dump(rows, sys.stdout, indent=2)
+            sys.stdout.write("\n")
+        for row in [] if as_json else rows:
+            typer.echo(f"{row['id']}  {row['role']:6}  {row['name']}{'  (revoked)' if row['revoked'] else ''}")
+
+
+@keys.command("revoke")
+def keys_revoke(
+    key: Annotated[str, typer.Argument(help="Its id, from `driftbandit keys list`.")], store: StoreOption = _STORE
+) -> None:
+    """Revoke a key; a running service notices within a second or so.
+
+    Example: driftbandit keys revoke 1a2b3c4d
+    """
+    with friendly_errors(), _opened(store) as opened:
+        import time
+
+        if not key.isprintable() or not opened.revoke_key(key, int(time.time() * 1000)):
+            raise ValueError(f"no key {key!r}")
+        typer.echo(f"revoked {key}")
+
+
+def rerun(
+    log: Annotated[Path, typer.Argument(help="A log exported as ndjson or Parquet, from its beginning.")],
+    as_json: AsJson = False,
+) -> None:
+    """Make every decision of an exported log of the service again: does each come out the same?
+
+    Exit status 1 if one does not.
+
+    Example: driftbandit rerun log.ndjson
+    """
+    with friendly_errors():
+        _need_serve()
+        from dataclasses import asdict
+
+        from driftbandit.serving.log.rerun import read_export, rerun_log
+
+        found = rerun_log(read_export(log))
+        if as_json:
+            json.dump(asdict(found), sys.stdout, indent=2)
+            sys.stdout.write("\n")
+        else:
+            typer.echo(
+                f"loop {found.loop}: {found.events:,} events, {found.learned:,} rewards learned, "
+                f"{found.changes} changes"
+            )
+            typer.echo(f"{found.identical:,} of {found.decisions:,} decisions came out the same")
+            typer.echo(f"final state {found.digest}")
+            if found.differing:
+                typer.echo(f"first that did not: {', '.join(found.differing)}", err=True)
+        if found.identical != found.decisions:
+            raise typer.Exit(1)
+
+
+def without_password(address: str) -> str:
+    """A store's address for people to read.
+
+    >>> without_password("postgresql://me:secret@db/x"), without_password("sqlite:a.db")
+    ('postgresql://me:***@db/x', 'sqlite:a.db')
+    """
+    return re.sub(r"(?<=://)([^:/@]*):[^@/]*@", r"\1:***@", address)
+
+
+def _need_serve() -> None:
+    try:
+        import_module("msgspec")
+        import_module("uvicorn")
+    except ImportError as error:
+        raise ValueError(f"the service needs more packages: {pip_install('serve')} ({error})") from error
+
+
+@contextmanager
+def _opened(address: str, *, create: bool = False) -> Iterator[Store]:
+    """A store for reading and for keys. A missing one is an error, since it may be misspelt, unless it may be made."""
+    _need_serve()
+    from driftbandit.serving.server import open_store
+    from driftbandit.serving.stores.base import StoreError
+
+    try:
+        opened = open_store(address, writer=False, create=create)
+        try:
+            yield opened
+        finally:
+            opened.close()
+    except StoreError as error:
+        raise ValueError(str(error)) from error

@@ -1,0 +1,222 @@
+"""What a policy's file says about the policy: how it is called, what it must be told, and how it is built.
+
+Every file of a policy ends with ``ENTRIES``, a tuple of `Entry`. The registry collects them, and with that the policy
+is in ``driftbandit policies``, in `compare`, in the arena and in the service.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, cast
+
+from driftbandit.core import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What a policy may be told about the world it is built for."""
+
+    dim: int
+    noise: float
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    shifts: Sequence[int] = ()
+    seed: int = 0
+
+
+Builder = Callable[[Brief], Policy]
+Settings = Callable[[Brief], dict[str, Any]]
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "dim": (int,),
+    "noise": (int, float),
+    "reward_range": (tuple,),
+    "shifts": (tuple, list),
+    "seed": (int,),
+}
+"""Fields of a `Brief`, and what their values are."""
+
+_WORDS = {"noise": "noise", "reward_range": "reward range", "shifts": "the true shifts"}
+_LAST = 1_000_000
+
+
+def from_brief(*names: str, **constants: Any) -> Settings:
+    """Return a function that takes these fields of a `Brief`, and these constants, as settings.
+
+    >>> from_brief("dim", "seed", window=50)(Brief(dim=3, noise=0.1))
+    {'dim': 3, 'seed': 0, 'window': 50}
+    """
+    return partial(_from_brief, names, constants)
+
+
+def _from_brief(names: Sequence[str], constants: Mapping[str, Any], brief: Brief) -> dict[str, Any]:
+    return {**{name: getattr(brief, name) for name in names}, **constants}
+
+
+def noise_as_width(*names: str, **constants: Any) -> Settings:
+    """Like `from_brief`, for a linear policy that is told the noise and explores with it as its width.
+
+    The papers' radii explore far more than pays; the noise itself does well as a width in the simulated worlds.
+
+    >>> noise_as_width(window=50)(Brief(dim=3, noise=0.1))
+    {'dim': 3, 'noise': 0.1, 'ridge': 0.1, 'window': 50, 'explore': 0.1}
+    """
+    return partial(_noise_as_width, from_brief("dim", "noise", *names, ridge=0.1, **constants))
+
+
+def _noise_as_width(settings: Settings, brief: Brief) -> dict[str, Any]:
+    return {**settings(brief), "explore": brief.noise}
+
+
+def strength(brief: Brief, name: str) -> dict[str, Any]:
+    """Ridge and exploration of a linear policy: what Bayes' rule asks for if the noise is known, or constants.
+
+    >>> strength(Brief(dim=10, noise=0.1), ".3")
+    {'ridge': 0.1, 'explore': 0.3}
+    """
+    known = {"ridge": max(brief.dim * brief.noise**2, 1e-6), "explore": brief.noise}
+    return {
+        "noise": known,
+        "half": {**known, "explore": 0.5 * brief.noise},
+        ".3": {"ridge": 0.1, "explore": 0.3},
+        ".1": {"ridge": 0.1, "explore": 0.1},
+        "1/.5": {"ridge": 1.0, "explore": 0.5},
+    }[name]
+
+
+def with_strength(brief: Brief, /, **values: Any) -> dict[str, Any]:
+    """Values of a grid as settings, where ``strength`` stands for a ridge and an exploration; see `strength`."""
+    return {**strength(brief, values.pop("strength")), **values}
+
+
+def _as_they_are(brief: Brief, /, **values: Any) -> dict[str, Any]:
+    return values
+
+
+@dataclass(frozen=True, slots=True)
+class Variants:
+    """A policy under other settings, which the arena plays besides the policy itself.
+
+    Attributes
+    ----------
+    name, title : str
+        What the arena calls it.
+    grid : mapping of str to sequence
+        Values to try of every setting. Where there are several combinations, the arena plays the one that does best
+        on other seeds.
+    settings : callable
+        Makes settings from a `Brief` and one value of each; by default the values are the settings.
+    place : int
+        Where it stands among all variants, as in `Entry`.
+    """
+
+    name: str
+    title: str
+    grid: Mapping[str, Sequence[Any]]
+    settings: Callable[..., dict[str, Any]] = _as_they_are
+    place: int = _LAST
+
+    def builders(self, entry: Entry) -> dict[str, Builder]:
+        """Builders of all combinations by label: the values, or nothing where there is but one combination."""
+        combinations = list(itertools.product(*self.grid.values()))
+        return {
+            " ".join(str(value) for value in values) if len(combinations) > 1 else "": partial(
+                _build_variant, entry, self.settings, dict(zip(self.grid, values, strict=True))
+            )
+            for values in combinations
+        }
+
+
+def _build_variant(
+    entry: Entry, settings: Callable[..., dict[str, Any]], values: dict[str, Any], brief: Brief
+) -> Policy:
+    return entry.build(brief, **settings(brief, **values))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A policy of the registry. It travels between processes, so it holds functions and classes, not lambdas.
+
+    Attributes
+    ----------
+    name : str
+        What commands, `compare` and the service call it.
+    title : str
+        Its name in tables and plots.
+    summary : str
+        One line about it.
+    policy : callable
+        Its class.
+    settings : callable
+        Makes the class's keywords from a `Brief`; see `from_brief`.
+    told : tuple of str
+        Fields of the `Brief` that it must know beyond ``dim`` and ``seed``. A policy that is told the ``shifts`` is a
+        reference: it is nobody's rival in the arena, and the service cannot have it.
+    page : str
+        Where it is described: a page in docs/policies, without ``.md``, or a URL.
+    place : int
+        Where it stands in lists. Lower numbers come first, equal ones by name; without a number it comes last.
+    contextual : bool
+        False for a policy that knows arms by their ids alone.
+    scoped : bool
+        True for a policy whose `choose` and `learn` take a ``scope``.
+    untold : mapping of str to object
+        Settings for where nobody knows the noise, as in the service.
+    variants : tuple of Variants
+        What else of it the arena plays.
+
+    Examples
+    --------
+    >>> from driftbandit import LinUCB
+    >>> entry = Entry(
+    ...     name="timid",
+    ...     title="Timid",
+    ...     summary="LinUCB that hardly explores",
+    ...     policy=LinUCB,
+    ...     settings=from_brief("dim", explore=0.01),
+    ... )
+    >>> policy = entry.build(Brief(dim=3, noise=0.1), ridge=1.0)
+    """
+
+    name: str
+    title: str
+    summary: str
+    policy: Callable[..., Any]
+    settings: Settings
+    told: tuple[str, ...] = ()
+    page: str = ""
+    place: int = _LAST
+    contextual: bool = True
+    scoped: bool = False
+    untold: Mapping[str, Any] = field(default_factory=dict)
+    variants: tuple[Variants, ...] = ()
+
+    def build(self, brief: Brief, /, **overrides: Any) -> Policy:
+        """Make the policy for a `Brief`; `overrides` go over the entry's own settings.
+
+        An override that the brief has too, such as the noise, changes the brief first, so that settings which follow
+        from it follow. What cannot stand in a brief, such as ``noise='auto'``, is for the constructor to judge.
+        """
+        known: dict[str, Any] = {
+            name: value for name, value in overrides.items() if isinstance(value, _KINDS.get(name, ()))
+        }
+        if known:
+            brief = replace(brief, **known)
+        return cast(Policy, self.policy(**{**self.settings(brief), **overrides}))
+
+    @property
+    def knows_shifts(self) -> bool:
+        """Whether it is told the true shifts, as nobody is outside a simulated world."""
+        return "shifts" in self.told
+
+    @property
+    def served(self) -> bool:
+        """Whether the service can have it: it must neither be told the shifts nor keep scopes of its own."""
+        return not (self.knows_shifts or self.scoped)
+
+    @property
+    def told_in_words(self) -> str:
+        """What it must be told, for people: 'noise, reward range', or 'nothing'."""
+        return ", ".join([_WORDS[name] for name in self.told] + ["scope"] * self.scoped) or "nothing"

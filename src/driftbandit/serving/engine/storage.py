@@ -1,0 +1,134 @@
+"""Loops to the store and back: what a commit and a snapshot hold, and how a loop is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+
+from driftbandit.serving.loop import events as log
+from driftbandit.serving.loop.config import LoopConfig
+from driftbandit.serving.loop.events import Catalogued, Configured
+from driftbandit.serving.loop.loop import Loop
+from driftbandit.serving.stores.base import Batch, ChangeRow, Closed, LoopRow, Snapshot, Store
+
+INDEXED = 2048
+"""Closed decisions that go into the store's index together: enough to share its pages, too few for a long pause."""
+
+_READ = 10_000
+
+
+def settings(row: LoopRow) -> LoopConfig:
+    """The settings of a loop as the store knows it."""
+    event = log.decode(row.config)
+    assert isinstance(event, Configured)
+    return msgspec.json.decode(event.config, type=LoopConfig)
+
+
+def load_loop(store: Store, row: LoopRow, shard: int, limit: int, *, whole_log: bool = False) -> Loop:
+    """Read one shard of a loop: its last snapshot, and the events after it.
+
+    Parameters
+    ----------
+    store, row, shard :
+        Where to read, and what.
+    limit : int
+        How many scopes to keep in memory.
+    whole_log : bool
+        Whether to leave the snapshot aside and do the whole log again.
+    """
+    number = row.number
+
+    def load(role: int, epoch: int, scope: str) -> bytes | None:
+        return None if whole_log else store.model(number, shard, role, epoch, scope)
+
+    loop = Loop(row.name, shard, load, limit, number)
+    snapshot = None if whole_log else store.snapshot(number, shard)
+    if snapshot is not None:
+        loop.restore(snapshot[1])
+    state = loop.state
+    loop.outbox.saved_at = state.seq
+    while True:
+        rows = store.events(number, shard, state.seq, _READ)
+        for seq, body in rows:
+            loop.apply(log.decode(body))
+            if state.seq != seq:
+                raise RuntimeError(f"loop {row.name!r}: event {state.seq} is missing from the log")
+        if len(rows) < _READ:
+            break
+    loop.outbox.found.clear()  # the store got these changes together with their events
+    return loop
+
+
+def news(loop: Loop, row: LoopRow, now: int) -> list[Configured | Catalogued]:
+    """Events that give a loop the settings and the catalogue that the store has and the loop has not met yet."""
+    found: list[Configured | Catalogued] = []
+    if loop.state.version != row.version:
+        event = log.decode(row.config)
+        assert isinstance(event, Configured)
+        found.append(Configured(now, row.version, event.config))
+    if row.arms is not None and loop.state.arms_version != row.arms_version:
+        arms = log.decode(row.arms)
+        assert isinstance(arms, Catalogued)
+        found.append(Catalogued(now, row.arms_version, arms.ids, arms.features))
+    return found
+
+
+def gather(loops: Iterable[Loop]) -> tuple[int, Batch]:
+    """What a commit must make durable, and how many events that are."""
+    batch = Batch()
+    count = 0
+    for loop in loops:
+        outbox, seq = loop.outbox, loop.state.seq
+        outbox.seal(seq)
+        if outbox.sealed:
+            batch.events += outbox.sealed
+            count += seq - outbox.sealed[0].first + 1
+        if outbox.found:
+            batch.changes.extend(change_rows(loop))
+        if len(outbox.closed) >= INDEXED:
+            batch.closed.append(Closed(loop.number, loop.shard, outbox.closed))
+    return count, batch
+
+
+def change_rows(loop: Loop) -> list[ChangeRow]:
+    """The changes that were detected since the last commit, as the store keeps them."""
+    rows = []
+    for found in loop.outbox.found:
+        change = found.change
+        body = {
+            "kind": change.kind,
+            "member": change.member,
+            "round": change.round,
+            "evidence": dict(change.evidence),
+            "weights_before": None if found.before is None else np.frombuffer(found.before).tolist(),
+        }
+        rows.append(
+            ChangeRow(
+                loop.number, loop.shard, found.number, found.seq, found.time, found.scope, msgspec.json.encode(body)
+            )
+        )
+    return rows
+
+
+def committed(loop: Loop) -> None:
+    """Forget what the store has got with a commit."""
+    outbox = loop.outbox
+    outbox.sealed.clear()
+    outbox.found.clear()
+    loop.known.clear()
+    if len(outbox.closed) >= INDEXED:
+        loop.forget_closed()
+
+
+def save(store: Store, loop: Loop) -> None:
+    """Save a snapshot of a loop, whose events must have been committed."""
+    state, outbox, roles = loop.state, loop.outbox, loop.learner.roles
+    rows = [(role, state.epochs[role], scope, packed) for role, models in roles for scope, packed in models.changed()]
+    shot = Snapshot(loop.number, loop.shard, state.seq, state.core(), rows, state.epochs)
+    store.commit(Batch(closed=[Closed(loop.number, loop.shard, outbox.closed)], snapshots=[shot]))
+    loop.forget_closed()
+    outbox.saved_at = state.seq
+    for _, models in roles:
+        models.saved()

@@ -1,0 +1,141 @@
+"""Run an exported log again: make every decision once more, and see whether it comes out the same."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from driftbandit.serving.engine.reading import state_bytes
+from driftbandit.serving.log.export import from_row
+from driftbandit.serving.loop.events import AnyEvent, Configured, Decided, Rewarded
+from driftbandit.serving.loop.loop import Loop
+
+_KEPT = 10
+
+
+@dataclass(slots=True)
+class LogRerun:
+    """What running a log again found.
+
+    Attributes
+    ----------
+    loop : str
+        Name of the loop.
+    events, decisions, identical : int
+        Events, decisions among them, and decisions that came out the same in all respects: pool, arm, propensity.
+    learned, changes : int
+        Rewards learned and changes detected on the way.
+    differing : list of str
+        Ids of the first few decisions that came out differently.
+    digest : str
+        Hash of the final state; the service's own state after the same event has the same hash.
+    """
+
+    loop: str = ""
+    events: int = 0
+    decisions: int = 0
+    identical: int = 0
+    learned: int = 0
+    changes: int = 0
+    differing: list[str] = field(default_factory=list)
+    digest: str = ""
+
+
+def read_export(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], AnyEvent]]:
+    """Rows and events of an exported log, ndjson or Parquet.
+
+    Raises
+    ------
+    ValueError
+        If the file is neither, naming the row that is no event.
+    """
+    with open(path, "rb") as file:
+        magic = file.read(4)
+    number = 1
+    try:
+        for row in _parquet_rows(Path(path)) if magic == b"PAR1" else _json_rows(Path(path)):
+            yield row, from_row(row)
+            number += 1
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        why = f"there is no {error}" if isinstance(error, KeyError) else error
+        raise ValueError(f"{path}: row {number} is no event of a log exported as ndjson or Parquet: {why}") from error
+
+
+def _json_rows(path: Path) -> Iterator[dict[str, Any]]:
+    decoder = msgspec.json.Decoder(dict[str, Any])
+    with open(path, "rb") as file:
+        for line in file:
+            yield decoder.decode(line)
+
+
+def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+    import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import
+
+    with pq.ParquetFile(path) as file:
+        for batch in file.iter_batches(1_000):
+            for row in batch.to_pylist():
+                if row["config"] is not None:
+                    row["config"] = msgspec.json.decode(row["config"])
+                yield row
+
+
+def rerun_log(rows: Iterable[tuple[dict[str, Any], AnyEvent]]) -> LogRerun:
+    """Run the log of one loop again, from the first event of each of its shards.
+
+    Raises
+    ------
+    ValueError
+        If the rows are not a whole log, naming the event that is missing or does not fit.
+    """
+    found = LogRerun()
+    loops: dict[int, Loop] = {}
+    for row, event in rows:
+        name, shard, seq = (row.get(key) for key in ("loop", "shard", "seq"))
+        if not isinstance(name, str) or not isinstance(shard, int) or not isinstance(seq, int):
+            raise ValueError(f"row {found.events + 1} does not say which event of which loop it is")
+        if not loops:
+            found.loop = name
+        if shard not in loops:
+            if seq != 1 or not isinstance(event, Configured):
+                raise ValueError("the log does not start at its beginning; export it without after=")
+            loops[shard] = Loop(name, shard, lambda role, epoch, scope: None)
+        loop = loops[shard]
+        expected = loop.state.seq + 1
+        if (name, seq) != (found.loop, expected):
+            raise ValueError(
+                f"expected event {expected} of loop {found.loop!r}, got event {seq} of {name!r}: is a part missing?"
+            )
+        same = _again(loop, seq, event)
+        found.events += 1
+        if isinstance(event, Decided):
+            found.decisions += 1
+            found.identical += same
+            if not same and len(found.differing) < _KEPT:
+                found.differing.append(event.id)
+        loop.forget_closed()
+        loop.outbox.found.clear()
+    if not loops:
+        raise ValueError("the log is empty")
+    found.learned = sum(loop.counts.learned for loop in loops.values())
+    found.changes = sum(loop.counts.changes for loop in loops.values())
+    state = hashlib.sha256()
+    for _, loop in sorted(loops.items()):
+        state.update(state_bytes(loop))
+    found.digest = state.hexdigest()
+    return found
+
+
+def _again(loop: Loop, seq: int, event: AnyEvent) -> bool:
+    """Do what an event did; False for a decision that comes out differently."""
+    if isinstance(event, Rewarded) and event.id not in loop.state.recent:
+        raise ValueError(f"event {seq}: a reward for decision {event.id!r}, which is not open")
+    try:
+        return loop.apply(event, verify=True)
+    except ValueError as error:
+        raise ValueError(f"event {seq}: {error}") from error

@@ -1,0 +1,48 @@
+"""`driftbandit bench`: what it prints and writes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.commands import as_json, succeed, written
+from driftbandit.benchmarks import loading, speed
+
+
+@pytest.fixture
+def quick_import(monkeypatch):
+    """Timing imports takes seconds, which is not what these tests are about."""
+    monkeypatch.setattr(speed, "import_ratio", lambda: 1.25)
+
+
+BENCH = ["--rounds", "20", "--no-peers", "--no-loading"]
+
+
+def test_bench(quick_import):
+    result = succeed("bench", "--sizes", "3x4,2x5", *BENCH, "--out", "bench")
+    assert sorted(path.name for path in written(result)) == ["bench.html", "bench.json", "bench.md"]
+    for words in ("d=3, K=4", "d=2, K=5", "DLinUCB, 3 members"):
+        assert words in result.stdout
+
+
+def test_bench_as_json(quick_import):
+    data = as_json("bench", "--sizes", "3x4", *BENCH)
+    times = data["microseconds"]
+    assert times.keys() == {"NumPy LinUCB", "NumPy LinUCB, no checks", "LinUCB", "DLinUCB, 3 members", "DriftUCB"}
+    assert all(list(row) == ["3x4"] for row in times.values())
+    assert data["import_ratio"] == 1.25
+
+
+def test_bench_shows_what_was_measured_of_data(quick_import, monkeypatch):
+    figures = [loading.Figure("slow", 2.0, 2.0, 100), loading.Figure("fast", 0.5, 0.5, 100, 2**20, against="slow")]
+    monkeypatch.setattr(loading, "measure_loading", lambda data, seed: figures)
+    result = succeed("bench", "--sizes", "3x4", "--rounds", "20", "--no-peers", "--out", "bench")
+    assert "4× slow" in result.stdout
+    assert "Reading, converting and replaying data" in Path("bench/bench.md").read_text(encoding="utf-8")
+    assert json.loads(Path("bench/bench.json").read_text())["loading"]["fast"]["memory"] == 2**20
+
+
+def test_bench_says_how_many_rounds_it_played(quick_import):
+    stdout = " ".join(succeed("bench", "--sizes", "3x4", *BENCH).stdout.split())
+    assert "runs of 20 rounds" in stdout
+    assert "5,000" not in stdout

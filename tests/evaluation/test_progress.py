@@ -1,0 +1,44 @@
+"""The progress bar: drawn in a terminal, silent elsewhere. The notebook's is in test_notebook.py."""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from driftbandit.evaluation.progress import progress_bar
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Standard error is a terminal of 100 columns, and draws at once."""
+    shown = Terminal()
+    monkeypatch.setattr("sys.stderr", shown)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "100")
+    assert Console(stderr=True).is_terminal
+    return shown
+
+
+@pytest.mark.parametrize(("unit", "words"), [("runs", "3/12 runs"), ("", "25%")])
+def test_a_terminal_sees_how_far_it_is(terminal, unit, words):
+    with progress_bar("playing", wanted=True, unit=unit) as progress:
+        progress(3, 12)
+    assert "playing" in terminal.getvalue()
+    assert words in terminal.getvalue().replace(" 3/12", "3/12")
+
+
+def test_nothing_is_drawn_where_it_is_not_wanted(terminal):
+    with progress_bar("playing", wanted=False) as progress:
+        progress(3, 12)
+    assert terminal.getvalue() == ""
+
+
+def test_nothing_is_drawn_into_files(capsys):
+    with progress_bar("playing", wanted=True) as progress:
+        progress(3, 12)
+    assert capsys.readouterr() == ("", "")
