@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from driftbandit.serving.api.keys import ROLES, Keyring, check_key, create_key, digest_of
+from driftbandit.serving.api.errors import HTTPError
+from driftbandit.serving.api.keys import ROLES, Allowance, Keyring, check_key, create_key, digest_of
 from driftbandit.serving.stores.base import StoreError
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
@@ -75,3 +76,59 @@ def test_no_key_is_made_of_a_wrong_name(store: SQLiteStore) -> None:
     with pytest.raises(ValueError, match="name: expected"):
         create_key(store, "", "read")
     assert store.access_keys() == []
+
+
+def test_what_a_key_may_do(store: SQLiteStore) -> None:
+    made = {role: create_key(store, role, role) for role in ROLES}
+    keys = Keyring(store)
+    for role, (row, secret) in made.items():
+        header = f"Bearer {secret}".encode()
+        for needed in ROLES:
+            if role in (needed, "admin"):
+                assert keys.admit(header, needed) == row.id
+            else:
+                with pytest.raises(HTTPError, match=f"needs a key of role '{needed}' or 'admin', the given one") as no:
+                    keys.admit(header, needed)
+                assert no.value.status == 403
+    for missing, why in ((None, "a key is needed"), (b"Bearer x", "no such key, or it was revoked")):
+        with pytest.raises(HTTPError, match=why) as refused:
+            keys.admit(missing, "read")
+        assert refused.value.status == 401
+        assert refused.value.headers == {"www-authenticate": 'Bearer realm="driftbandit"'}
+
+
+def spend(allowance: Allowance, key: str, times: int) -> list[bool]:
+    """Whether each of so many requests may pass."""
+    passed = []
+    for _ in range(times):
+        try:
+            allowance.spend(key)
+        except HTTPError as error:
+            assert (error.status, error.headers) == (429, {"retry-after": "1"})
+            passed.append(False)
+        else:
+            passed.append(True)
+    return passed
+
+
+def test_tokens_come_back_within_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("driftbandit.serving.api.keys.time.monotonic", lambda: now[0])
+    allowance = Allowance(4.0)
+    assert spend(allowance, "ann", 5) == [True] * 4 + [False]
+    assert spend(allowance, "bob", 1) == [True], "every key has tokens of its own"
+    now[0] += 0.2
+    assert spend(allowance, "ann", 1) == [False], "0.8 of a token"
+    now[0] += 0.05
+    assert spend(allowance, "ann", 2) == [True, False]
+    now[0] += 100.0
+    assert spend(allowance, "ann", 5) == [True] * 4 + [False], "no more than a second's worth is kept"
+
+
+def test_at_one_a_second_no_two_requests_pass_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("driftbandit.serving.api.keys.time.monotonic", lambda: now[0])
+    allowance = Allowance(1.0)
+    for _ in range(3):
+        assert spend(allowance, "ann", 2) == [True, False]
+        now[0] += 9.0
