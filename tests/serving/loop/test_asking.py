@@ -12,6 +12,7 @@ from driftbandit.serving.api import views
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import Arm
 from driftbandit.serving.loop.config import Plan, builder
+from driftbandit.serving.loop.events import decode
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
 from .test_closing import ARMS, World
@@ -94,8 +95,21 @@ def test_what_a_policy_cannot_use_is_refused_and_what_its_shadow_cannot_use_is_n
     assert world.totals["shadow"] == {"decisions": 8, "agreed": 0, "ips": None, "snips": None}
     for version, scoped in ((1, False), (2, True)):
         world.configure(version, policy="linucb", scoped=scoped)
-        with pytest.raises(ValueError, match="too large beside the ridge"):
+        with pytest.raises(ValueError, match="too large beside the ridge") as refused:
             world.decide(f"refused {version}", arms, scope="ann")
+        assert refused.value.status == 422  # type: ignore[attr-defined]
+    world.engine.commit()
+    events = [decode(body) for _, body in world.store.events(world.engine.number("x"), 0, 0, 99)]
+    assert [event.shadow for event in events if hasattr(event, "shadow")] == [-1] * 8, "the shadow had no choice"
+
+
+def test_without_a_shadow_there_is_no_choice_of_one(world: World) -> None:
+    world.configure(policy="linucb")
+    world.catalogue()
+    world.decide("a")
+    world.engine.commit()
+    events = [decode(body) for _, body in world.store.events(world.engine.number("x"), 0, 0, 99)]
+    assert [event.shadow for event in events if hasattr(event, "shadow")] == [-1]
 
 
 @pytest.mark.parametrize(
