@@ -197,7 +197,7 @@ def test_many_rounds_stop_at_the_first_that_needs_a_review():
     bank, ledger = members(1.0, 2.0)
     before = np.empty(2)
     told = rules(delta=0.6, spawn_delta=0.6)
-    xs, rewards = np.ones((5, 1)), np.array([1.5, 1.5, 1.0, 1.0, 1.0])
+    xs, rewards = np.ones((7, 1)), np.array([1.5, 1.5, 1.0, 1.0, 1.0, 1.0, 1.0])
     # The second member misses the third and fourth: 1 of 3, then 2 of 4; the fifth pushes a hit out: 3 of 4.
     assert many(1.0, bank, ledger, told, 2, 1, xs, rewards, before) == (5, windows.REVIEW)
     assert before.tolist() == [1.0, 5.0]  # the first has led since the third, and absorbed four rewards by then
@@ -205,7 +205,7 @@ def test_many_rounds_stop_at_the_first_that_needs_a_review():
     bank, ledger = members(1.0, 2.0)
     assert many(1.0, bank, ledger, told, 2, 1, xs[:4], rewards[:4], before) == (4, 0)
     bank, ledger = members(1.0)
-    assert many(1.0, bank, ledger, told, 1, 0, xs, np.array([1.0, np.nan, 1.0, 1.0, 1.0]), before)[0] == 5
+    assert many(1.0, bank, ledger, told, 1, 0, xs, np.ones(7), before) == (7, 0)
     bank, ledger = members(np.nan)
     assert many(1.0, bank, ledger, told, 1, 0, xs, rewards, before) == (1, windows.NOT_FINITE)
 
@@ -234,3 +234,8 @@ def test_bounds_of_standing(strict, verdicts):
     assert tuple(windows.standing(rate, 0.25, told) for rate in (0.5, 0.75, 0.25)) == verdicts
     assert windows.standing(0.8, 0.25, told) == windows.LOST
     assert windows.standing(0.6, 0.25, told) == windows.SUSPECT
+
+
+def test_answers_are_told_from_leaders_and_from_each_other():
+    assert windows.REVIEW != windows.NOT_FINITE
+    assert max(windows.REVIEW, windows.NOT_FINITE) < 0

@@ -98,7 +98,7 @@ class ReplaceSQL(Operator):  # type: ignore[misc]
         (r"\bmax\(", "min("),
         (r" OR IGNORE ", " "),
         (r" OR REPLACE ", " OR IGNORE "),
-        (r" ORDER BY (\w+)", r" ORDER BY -\1"),
+        (r" ORDER BY (\w+)(?! DESC|\w)", r" ORDER BY \1 DESC"),
         (r"\bcoalesce\((\w+), (\S+?)\)", r"coalesce(\2, \1)"),
     )
 

@@ -36,9 +36,8 @@ def test_what_is_mutated(tmp_path):
     assert "except db.CosmicRayTestingException:" in became
     assert 'return f"SELECT seq FROM events WHERE seq >= {total} ORDER BY seq DESC LIMIT {limit}"' in became
     assert 'return f"SELECT seq FROM events WHERE seq > {total} ORDER BY seq LIMIT {limit}"' in became
-    assert 'return f"SELECT seq FROM events WHERE seq > {total} ORDER BY -seq DESC LIMIT {limit}"' in became
     assert not any("two" in line for line in became), "prose is no statement"
-    assert len(found.mutants) - len(source(tmp_path, sql=False).mutants) == 3
+    assert len(found.mutants) - len(source(tmp_path, sql=False).mutants) == 2
 
 
 def test_a_mutant_is_known_by_what_it_reads(tmp_path):

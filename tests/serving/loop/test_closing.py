@@ -93,7 +93,7 @@ def test_missing_rewards(
     world.wait(0.001)
     found = world.totals
     assert (found["closed"], found["missing"], found["reward_sum"]) == (closed, 1, total)
-    assert (found["learned"], found["refused"], found["open"]) == (learned, 0, 0)
+    assert (found["learned"], found["refused"], found["open"], found["scopes_in_memory"]) == (learned, 0, 0, 1)
     assert found["mean_reward"] == pytest.approx(total / closed)
     assert (found["rewards"], found["decisions"], found["late"]) == (3, 4, 0)
     world.engine.commit()

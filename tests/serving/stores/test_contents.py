@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from driftbandit.serving.stores.base import (
     ChangeRow,
     Closed,
     KeyRow,
+    LoopRow,
     Run,
     Snapshot,
     StoreError,
@@ -72,7 +74,7 @@ def test_runs_and_batches() -> None:
     rows = [(run.first, run.bodies), (10, Run.of(1, 0, 10, bodies(10, 12)).bodies)]
     assert [seq for seq, _ in bodies_after(rows, 6, 99)] == [7, 8, 9, 10, 11, 12]
     assert bodies_after(rows, 8, 2) == [(9, bodies(9, 9)[0]), (10, bodies(10, 10)[0])]
-    assert bodies_after([*rows, (13, b"not read")], 6, 3) == list(zip((7, 8, 9), bodies(7, 9), strict=True))
+    assert bodies_after([rows[0], (10, b"not read")], 6, 3) == list(zip((7, 8, 9), bodies(7, 9), strict=True))
     check_order([run, Run.of(1, 1, 3, bodies(3, 3)), Run.of(1, 0, 10, bodies(10, 10))], lambda _, shard: 6 - 4 * shard)
     assert not Batch()
     change = ChangeRow(1, 0, 1, 1, 1, "ann", b"{}")
@@ -157,6 +159,7 @@ def test_keys_in_the_order_of_their_making(store: Any) -> None:
         store.add_key(key)
     assert [key.id for key in store.access_keys()] == ["c", "a", "b"]
     assert store.revoke_key("a", 7)
+    assert store.revoke_key("a", 9)
     assert not store.revoke_key("x", 7)
     assert {key.id: key.revoked for key in store.access_keys()} == {"a": 7, "b": None, "c": None}
 
@@ -246,3 +249,20 @@ def test_a_postgresql_database_without_a_store_is_left_alone(database: str) -> N
     again.close()
     with pytest.raises(StoreError, match="PostgreSQL: OperationalError"):
         PostgreSQLStore("postgresql://tester@/postgres?host=/nowhere")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        LoopRow(1, "x", 1, b"", 0, None),
+        KeyRow("k", "n", "read", b"", 1, None),
+        ChangeRow(1, 0, 1, 1, 1, "ann", b""),
+        Snapshot(1, 0, 1, b"", [], (1, 1)),
+    ],
+    ids=lambda row: type(row).__name__,
+)
+def test_rows_are_small_and_cannot_change(row: Any) -> None:
+    assert not hasattr(row, "__dict__")
+    assert not hasattr(Batch(), "__dict__")
+    with pytest.raises(FrozenInstanceError):
+        setattr(row, row.__slots__[0], 2)
