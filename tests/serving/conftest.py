@@ -153,3 +153,11 @@ def make_server(tmp_path: Path, forks: Forks) -> Iterator[Callable[..., Server]]
     yield make
     for server in servers:
         server.stop()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Any:
+    """An engine on a file, with a clock that the test turns."""
+    from .world import World
+
+    return World(tmp_path / "a.db")

@@ -23,7 +23,7 @@ from driftbandit.serving.server import build_app, milliseconds
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
 from .live import live
-from .test_engine import FailingVFS
+from .world import FailingVFS
 
 _names = itertools.count()
 
