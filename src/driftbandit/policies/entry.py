@@ -52,7 +52,9 @@ def from_brief(*names: str, **constants: Any) -> Settings:
 
 
 def _from_brief(names: Sequence[str], constants: Mapping[str, Any], brief: Brief) -> dict[str, Any]:
-    return {**{name: getattr(brief, name) for name in names}, **constants}
+    settings = {name: getattr(brief, name) for name in names}
+    settings.update(constants)
+    return settings
 
 
 def noise_as_width(*names: str, **constants: Any) -> Settings:
@@ -199,11 +201,9 @@ class Entry:
         An override that the brief has too, such as the noise, changes the brief first, so that settings which follow
         from it follow. What cannot stand in a brief, such as ``noise='auto'``, is for the constructor to judge.
         """
-        known: dict[str, Any] = {
-            name: value for name, value in overrides.items() if isinstance(value, _KINDS.get(name, ()))
-        }
-        if known:
-            brief = replace(brief, **known)
+        if overrides:
+            known = {name: value for name, value in overrides.items() if isinstance(value, _KINDS.get(name, ()))}
+            brief = replace(brief, **cast(dict[str, Any], known))
         return cast(Policy, self.policy(**{**self.settings(brief), **overrides}))
 
     @property
