@@ -7,6 +7,7 @@ is in ``driftbandit policies``, in `compare`, in the arena and in the service.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -39,6 +40,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 """Fields of a `Brief`, and what their values are."""
 
 _WORDS = {"noise": "noise", "reward_range": "reward range", "shifts": "the true shifts"}
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")  # commands take names in lower case, separated by commas
 _LAST = 1_000_000
 
 
@@ -120,6 +122,9 @@ class Variants:
     settings: Callable[..., dict[str, Any]] = _as_they_are
     place: int = _LAST
 
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+
     def builders(self, entry: Entry) -> dict[str, Builder]:
         """Builders of all combinations by label: the values, or nothing where there is but one combination."""
         combinations = list(itertools.product(*self.grid.values()))
@@ -129,6 +134,11 @@ class Variants:
             )
             for values in combinations
         }
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"name: expected lower-case letters, digits, dots, dashes and underscores, got {name!r}")
 
 
 def _build_variant(
@@ -194,6 +204,11 @@ class Entry:
     scoped: bool = False
     untold: Mapping[str, Any] = field(default_factory=dict)
     variants: tuple[Variants, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        if not isinstance(self.told, tuple) or not set(self.told) <= set(_WORDS):
+            raise ValueError(f"told: expected a tuple of some of {', '.join(_WORDS)}, got {self.told!r}")
 
     def build(self, brief: Brief, /, **overrides: Any) -> Policy:
         """Make the policy for a `Brief`; `overrides` go over the entry's own settings.
