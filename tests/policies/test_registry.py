@@ -113,6 +113,19 @@ def made(name, **traits):
     return Entry(name=name, title=name, summary="", policy=LinUCB, settings=from_brief("dim"), **traits)
 
 
+def test_entries_that_commands_could_not_name_or_explain_are_refused():
+    for name in ("", "My Policy", "a,b", "a [b]"):
+        with pytest.raises(ValueError, match=r"^name: expected lower-case letters"):
+            made(name)
+        with pytest.raises(ValueError, match=r"^name: expected lower-case letters"):
+            Variants(name, "X", {})
+    for told in (("pace",), "noise", ["noise"]):
+        with pytest.raises(ValueError, match=r"^told: expected a tuple of some of noise, reward_range, shifts"):
+            made("a", told=told)
+    assert made("a", told=("noise", "shifts"), scoped=True).told_in_words == "noise, the true shifts, scope"
+    assert made("a").told_in_words == "nothing"
+
+
 def test_a_name_is_given_once():
     with pytest.raises(ValueError, match="already a policy by the name 'linucb'"):
         merged(REGISTRY, [made("linucb")])

@@ -11,7 +11,6 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import chdtri
 
 from driftbandit.core import (
     Change,
@@ -108,6 +107,8 @@ class DyClu(PolicyBase):
         max_users: int = 10_000,
         max_archived: int = 1000,
     ) -> None:
+        from scipy.special import chdtri  # noqa: PLC0415  (slow to import, and the registry imports this file)
+
         super().__init__()
         self.dim = as_dim(dim)
         self.noise = as_number("noise", noise, 0.0, open_low=True)

@@ -42,9 +42,9 @@ class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     dim : int, optional
         Number of features an arm has; None for context-free policies.
     feature_names : list of str, optional
-        What the page calls them.
+        What the page calls the features.
     scoped : bool
-        One model a scope instead of one for everyone.
+        Whether every scope has a model of its own; else one model serves everyone.
     window : float
         Seconds after a decision in which its reward is awaited.
     default_reward : float or None
@@ -146,7 +146,7 @@ def builder(config: LoopConfig, plan: Plan) -> Callable[[], SavedPolicy]:
 
 
 def bounds(config: LoopConfig, policy: Any) -> tuple[float, float]:
-    """Lowest and highest reward that is taken."""
+    """Lowest and highest reward that the loop takes: within its own range and within the policy's."""
     low, high = config.reward_range or (-LARGEST, LARGEST)
     least, most = policy.reward_bounds
     return max(low, least), min(high, most)
