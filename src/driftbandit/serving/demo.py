@@ -127,7 +127,7 @@ def run_demo(port: int, *, period: float, rate: float, seed: int, say: Callable[
         # before we have cleaned up. SIGINT too, which scripts have ignored by what they run in the background.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, leave)
-        say("starting: policies are compiled the first time, which may take half a minute")
+        say("starting ...")
         server.run(sockets=[listening])
         if not server.started:
             raise ValueError("the service did not start")
