@@ -65,7 +65,7 @@ class Shadow(Stateful):
     @property
     def change(self) -> Floats:
         """What would have to be added to the model's theta."""
-        change: Floats = self._row[1 : 1 + self._dim]
+        change: Floats = self._row[ridge.THETA : ridge.THETA + self._dim]
         return change
 
     @property

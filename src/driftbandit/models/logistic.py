@@ -117,10 +117,10 @@ def _update(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
     curvature = click * (1.0 - click)
     shrink = math.sqrt(curvature / (1.0 + curvature * square))
     for i in range(d):
-        row[1 + i] += step * z[i]
+        row[kernel.THETA + i] += step * z[i]
         z[i] *= shrink
     kernel.subtract_outer(row, z)
-    row[0] += 1.0
+    row[kernel.COUNT] += 1.0
     return True
 
 
