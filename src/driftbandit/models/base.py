@@ -57,7 +57,10 @@ class RewardModel:
     samples: ClassVar[bool] = False
     """Whether arms are scored by drawing from the posterior, rather than by prediction + width."""
     takes_radius: ClassVar[bool] = False
-    """Whether the constructor takes `radius`, a `Radius`, for the width of predictions."""
+    """Whether the constructor takes `radius`, a `Radius` for the width of predictions.
+
+    Under ``noise='auto'`` it is also given `squared`: whether that radius grows with the square of the noise.
+    """
     follows_noise: ClassVar[bool] = True
     """Whether the model can be a member under ``noise='auto'``: it needs no noise, or learns it through `tune`."""
     size: int
