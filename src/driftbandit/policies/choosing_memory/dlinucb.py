@@ -21,7 +21,7 @@ from driftbandit.policies.base import MemberPolicy
 from driftbandit.policies.choosing_memory import dlinucb_settings as read
 from driftbandit.policies.choosing_memory.click_warning import Once, warn_of_scale
 from driftbandit.policies.choosing_memory.many_rewards import learn_many
-from driftbandit.policies.choosing_memory.members import EVIDENCE, Member, change_of, describe
+from driftbandit.policies.choosing_memory.members import EVIDENCE, Member, change_of, check_members, describe
 from driftbandit.policies.choosing_memory.unknown_noise import CLICK_EVIDENCE
 from driftbandit.state import ChangeLog
 
@@ -79,13 +79,8 @@ class DLinUCB(MemberPolicy):
     """
 
     evidence = EVIDENCE
-    PRESETS: ClassVar[dict[str, dict[str, Any]]] = {
-        "paper": {},
-        "table1": {"explore": 0.6, "counting": "released"},
-        "released": {"explore": 0.6, "counting": "released", "radius": "released"},
-    }
-    """Settings of the named presets, over the defaults: the paper as printed (with epsilon positive), the setting that
-    reproduces its Table 1, and the authors' released code."""
+    PRESETS: ClassVar[dict[str, dict[str, Any]]] = read.PRESETS
+    """Settings of the named presets, over the defaults."""
 
     _parts = (*MemberPolicy._parts, "_ledger", "_count", "_spawned", "_watch")
     _stored_as: ClassVar[dict[str, str]] = {"_watch": "unknown"}
@@ -149,7 +144,7 @@ class DLinUCB(MemberPolicy):
         watch = self._watch
         seen = watch.before(self, x, reward) if watch.busy else None
         # Lines 8 to 15 are compiled, in `kernels.windows.judge_round`:
-        # line 8: a new member will be created, unless a member is fine (line 17)
+        # line 8: a new member will be created, unless one turns out to be fine
         # line 9: for every member,
         # line 10: a miss is |x'theta - reward| > radius * sqrt(x' A^-1 x) + epsilon
         # lines 11 to 13: without a miss, the member learns: A += x x', b += reward * x, theta = A^-1 b
@@ -177,14 +172,14 @@ class DLinUCB(MemberPolicy):
             elif standing == windows.LOST:  # line 18
                 retired.append(m)  # line 19
         # lines 20 and 21: end of the loop over members
-        if create and len(members) - len(retired) == self.max_members:  # room for it, which the paper does not need
+        if create and len(members) - len(retired) == self.max_members:  # not in the paper: one makes room
             retired.append(max(range(len(members)), key=lambda m: members[m].miss_rate))
         changes = [change_of("retired", self.rounds, members[m].id, members[m]) for m in retired]
         keep = [m for m in range(len(members)) if m not in retired]
         self._bank[: len(keep)] = self._bank[keep]
         self._ledger[: len(keep)] = self._ledger[keep]
         self._count = len(keep)
-        if create:  # line 22; without members none is fine
+        if create:  # line 22, also if no member is left, because then none was fine
             # A spawn is what the best of the old members made necessary, so its numbers are the evidence.
             calmest = min(members, key=lambda member: member.miss_rate)
             changes.insert(0, change_of("spawned", self.rounds, self._spawned, calmest))
@@ -247,10 +242,4 @@ class DLinUCB(MemberPolicy):
     learn_many = learn_many
 
     def _after_restore(self) -> None:
-        rows = len(self._ledger)
-        if not self._leader < self._count <= rows == len(self._bank):
-            raise ValueError("state: count, leader, bank and ledger contradict each other")
-        if self._count > self.max_members:
-            raise ValueError(f"state: count: {self._count} members are more than max_members, {self.max_members}")
-        if (self._ledger[:, windows.AGE] < 0).any():
-            raise ValueError("state: ledger: ages must not be negative")
+        check_members(self._bank, self._ledger, self._leader, self._count, self.max_members)

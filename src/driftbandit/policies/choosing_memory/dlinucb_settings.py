@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 Noise = float | Literal["auto"]
 Rule = Literal["paper", "released"]
 
+PRESETS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "table1": {"explore": 0.6, "counting": "released"},
+    "released": {"explore": 0.6, "counting": "released", "radius": "released"},
+}
+"""Settings over the defaults: the paper as printed (with epsilon positive), the setting that reproduces its Table 1, and
+the authors' released code."""
+
 
 def as_noise(value: Noise) -> Noise:
     """Return the noise as a float that is not negative, or 'auto', or raise ValueError."""

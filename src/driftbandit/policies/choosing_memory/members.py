@@ -59,3 +59,13 @@ def change_of(kind: ChangeKind, rounds: int, member: int, why: Member) -> Change
     bound = why.retire_bound if lost else why.spawn_bound
     numbers = why.miss_rate, bound, float(why.age), float(why.updates)
     return Change(rounds, kind, member, dict(zip(EVIDENCE, numbers, strict=True)))
+
+
+def check_members(bank: Floats, ledger: Ints, leader: int, count: int, most: int) -> None:
+    """Raise ValueError if parts of a restored state contradict each other, or hold more than `most` members."""
+    if not leader < count <= len(ledger) == len(bank):
+        raise ValueError("state: count, leader, bank and ledger contradict each other")
+    if count > most:
+        raise ValueError(f"state: count: {count} members are more than max_members, {most}")
+    if (ledger[:, windows.AGE] < 0).any():
+        raise ValueError("state: ledger: ages must not be negative")

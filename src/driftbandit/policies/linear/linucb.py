@@ -47,7 +47,7 @@ class LinUCB(ModelPolicy):
     # line 2: the candidates x_a are the rows of `features`
     # line 8: theta = A^-1 b, which the row holds up to date
     # line 9: p_a = theta'x_a + explore * sqrt(x_a' A^-1 x_a), in full only for arms that may have the highest
-    # line 11: the arm with the highest p_a; the lowest index within 1e-12, where the paper draws
+    # line 11: the arm with the highest p_a; the lowest index on a tie, which the paper leaves open
     choose = ModelPolicy.choose
 
     # Compiled, in `kernels.ridge.update`:
