@@ -1,4 +1,4 @@
-"""Discounted ridge regression on a flat row: every reward's weight shrinks by a constant factor a round.
+"""Discounted ridge regression on a flat row: every reward's weight shrinks by a constant factor per round.
 
 A row starts like that of `driftbandit.kernels.ridge`, so that the same kernels score a pool: ``[n, theta (d), lower
 triangle of V^-1 W V^-1]``, and goes on with what these are made from: ``[b (d), lower triangle of V, lower triangle of

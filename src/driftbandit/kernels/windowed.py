@@ -3,7 +3,7 @@
 A row starts like that of `driftbandit.kernels.ridge`, so that the same kernels score a pool, and goes on with ``[next
 slot, ring of (x, reward)]``. A reward that leaves is taken out of A^-1 by the rank-one formula with the sign turned,
 which loses digits that the one with the other sign keeps; so the row is made anew from its ring whenever the ring has
-gone round, which adds the cost of one update a round, and at once where digits were lost.
+gone round, which adds the cost of one update per round, and at once where digits were lost.
 """
 
 from __future__ import annotations

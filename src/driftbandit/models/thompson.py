@@ -1,6 +1,6 @@
 """Ridge regression that explores by sampling instead of by optimism.
 
-The posterior of theta is N(theta, explore^2 A^-1). One sample a round is linear Thompson sampling (Agrawal and Goyal,
+The posterior of theta is N(theta, explore^2 A^-1). One sample per round is linear Thompson sampling (Agrawal and Goyal,
 ICML 2013); a fresh sample for every arm explores more and is what the released adTS does.
 """
 

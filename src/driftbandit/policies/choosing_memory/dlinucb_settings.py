@@ -26,7 +26,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "table1": {"explore": 0.6, "counting": "released"},
     "released": {"explore": 0.6, "counting": "released", "radius": "released"},
 }
-"""Settings over the defaults: the paper as printed (with epsilon positive), the setting that reproduces its Table 1, and
+"""Settings over the defaults: the paper as printed (with epsilon positive), the setting behind its Table 1, and
 the authors' released code."""
 
 

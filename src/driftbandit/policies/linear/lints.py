@@ -13,7 +13,7 @@ from driftbandit.policies.base import ModelPolicy
 
 
 class LinTS(ModelPolicy):
-    """Linear Thompson sampling with one sample a round.
+    """Linear Thompson sampling with one sample per round.
 
     Parameters
     ----------
