@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from driftbandit.policies.choosing_memory.bob import BOB
     from driftbandit.policies.choosing_memory.click_warning import ClickWarning
     from driftbandit.policies.choosing_memory.denband import DenBand
-    from driftbandit.policies.choosing_memory.dlinucb import DLinUCB, Member
+    from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
     from driftbandit.policies.choosing_memory.driftucb import DriftUCB
     from driftbandit.policies.choosing_memory.exp_discounts import ExpDiscounts
+    from driftbandit.policies.choosing_memory.members import Member
     from driftbandit.policies.clicks.logistic_ucb import LogisticUCB
     from driftbandit.policies.clicks.ucb_glm import UCBGLM
     from driftbandit.policies.context_free.brownian import BrownianRestless
@@ -74,7 +75,7 @@ _HOMES = {
     "LogisticUCB": "policies.clicks.logistic_ucb",
     "MASTER": "policies.restarting.master",
     "MUCB": "policies.context_free.m_ucb",
-    "Member": "policies.choosing_memory.dlinucb",
+    "Member": "policies.choosing_memory.members",
     "MetaBandit": "policies.context_free.meta_bandit",
     "OracleLinUCB": "policies.linear.oracle",
     "PHTUCB": "policies.context_free.pht_ucb",

@@ -36,6 +36,9 @@ DISCOUNTS = (1.0, 0.9995, 0.999, 0.995, 0.99, 0.98, 0.95)
 _LEAST_NOISE = 1e-3
 """Noise below this share of the reward range weighs predictions no more sharply."""
 
+_LOW, _HIGH, _RATE, _SHARE = range(4)
+"""Slots of the rules: the range of rewards, eta, and the share of weight that moves in a round."""
+
 
 class ExpDiscounts(MemberPolicy):
     """D-LinUCB with exponential weights over its discount.
@@ -131,7 +134,7 @@ class ExpDiscounts(MemberPolicy):
         """Index of the arm that the heaviest model would play, or rarely a random one."""
         if self.forced:
             pool = as_pool(features, self.dim)
-            if not kernel.usable(pool, float(self._settings[0])):  # before anything is drawn
+            if not kernel.usable(pool, float(self._settings[kernel.RIDGE])):  # before anything is drawn
                 raise not_finite(pool)
             if self._generator.random() < self.forced:
                 return int(self._generator.integers(len(pool)))
@@ -160,8 +163,8 @@ def _round(
     settings: Floats, bank: Floats, discounts: Floats, weights: Floats, rules: Floats, x: Floats, reward: float
 ) -> int:
     """Losses, fixed-share weights, updates; the heaviest model, or -1, with nothing touched, where not usable."""
-    low, high, rate, share = rules[0], rules[1], rules[2], rules[3]
-    if not kernel.usable(x.reshape(1, len(x)), settings[0]):
+    low, high, rate, share = rules[_LOW], rules[_HIGH], rules[_RATE], rules[_SHARE]
+    if not kernel.usable(x.reshape(1, len(x)), settings[kernel.RIDGE]):
         return -1
     count = len(weights)
     losses = np.empty(count)
@@ -169,7 +172,7 @@ def _round(
     for m in range(count):
         mean = 0.0
         for i in range(len(x)):
-            mean += bank[m, 1 + i] * x[i]
+            mean += bank[m, kernel.THETA + i] * x[i]
         losses[m] = ((clipped - min(max(mean, low), high)) / (high - low)) ** 2
     least = losses.min()  # taken off all losses alike, so that not every weight can vanish
     total = 0.0

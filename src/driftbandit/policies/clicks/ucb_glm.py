@@ -133,7 +133,12 @@ class UCBGLM(PolicyBase):
     @property
     def theta(self) -> Floats:
         """The latest fit."""
-        return self._bank[0, 1 : 1 + self.dim].copy()
+        return self._theta.copy()
+
+    @property
+    def _theta(self) -> Floats:
+        theta: Floats = self._bank[0, kernel.THETA : kernel.THETA + self.dim]
+        return theta
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play among this round's candidates, shape (K, dim)."""
@@ -158,7 +163,7 @@ class UCBGLM(PolicyBase):
         self._examples[self.rounds, -1] = scaled
         self.rounds += 1
         if self.rounds - self._fitted > self.refit * self.rounds:
-            fit(self._examples, self.rounds, self.ridge, self._bank[0, 1 : 1 + self.dim])
+            fit(self._examples, self.rounds, self.ridge, self._theta)
             self._fitted = self.rounds
         self._scale.note(reward)
         return ()

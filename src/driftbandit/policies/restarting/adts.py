@@ -29,7 +29,7 @@ class AdTS(ModelPolicy):
     explore : float
         Scale of the posterior's standard deviation (v).
     per_arm : bool
-        Draw a fresh theta for every arm, as the released code does, instead of one a round, as the paper says.
+        Draw a fresh theta for every arm, as the released code does, instead of one per round, as the paper says.
     window : int
         Rounds in each of the two windows.
     check_every : int

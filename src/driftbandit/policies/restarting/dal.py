@@ -155,7 +155,7 @@ class DAL(ModelPolicy):
         self.rounds += 1
         self._since += 1
         if self._since == self.burn_in:
-            self._reference[:] = self._row[1 : 1 + self.dim]
+            self._reference[:] = self._row[kernel.THETA : kernel.THETA + self.dim]
         if direction is None or self._since <= self.burn_in:
             return ()
         return self._watch(direction, x, reward)

@@ -106,7 +106,7 @@ class MASTER(MemberPolicy):
         self._least = as_number("reward_range", reward_range[0])
         self._span = as_number("reward_range", reward_range[1], self._least, open_low=True) - self._least
         orders = math.ceil(math.log2(horizon)) + 1
-        self._bank = np.tile(self._bank, (orders, 1))  # same-length instances never overlap: one row an order
+        self._bank = np.tile(self._bank, (orders, 1))  # same-length instances never overlap: one row per order
         self._live = np.zeros(orders, dtype=np.int64)
         self._marks = np.zeros(orders)  # the block's earnings when the instance started
         self._order = self._spent = 0

@@ -145,7 +145,8 @@ class CLUB(PolicyBase):
         pool = as_pool(features, self.dim)
         row = self._rows.get(as_scope(scope))
         bank, member = (self._everyone, 0) if row is None else (self._shared, int(self._cluster[row]))
-        self._settings[4] = self.explore * math.sqrt(math.log(self.rounds + 2.0))  # this is round t = rounds + 1
+        t = self.rounds + 1
+        self._settings[kernel.OFFSET] = self.explore * math.sqrt(math.log(t + 1.0))
         best = kernel.optimistic_arm(self._settings, bank, member, pool)
         if best < 0:
             raise not_finite(pool)
@@ -210,9 +211,9 @@ class CLUB(PolicyBase):
             # Eigenvalues rather than a plain inverse: no rounding can then make A singular.
             values, vectors = np.linalg.eigh(gram)
             inverse = (vectors / (self.ridge + np.maximum(values, 0.0))) @ vectors.T
-            self._shared[first, 0] = self._own[members, 0].sum()
-            self._shared[first, 1 : 1 + d] = inverse @ sums[:d]
-            self._shared[first, 1 + d :] = inverse[lower]
+            self._shared[first, kernel.COUNT] = self._own[members, kernel.COUNT].sum()
+            self._shared[first, kernel.THETA : kernel.THETA + d] = inverse @ sums[:d]
+            self._shared[first, kernel.THETA + d :] = inverse[lower]
 
     def _grow(self, capacity: int) -> None:
         more = capacity - len(self._own)

@@ -126,9 +126,10 @@ class DyClu(PolicyBase):
         variance = self.noise**2
         self._surprising = variance * float(chdtri(1.0, self.surprise))
         self._bounds = variance * np.append(0.0, chdtri(np.arange(1.0, self.dim + 1.0), self.unlike))
-        self._rules = np.zeros(8)  # of a miss rate; the units' own tests replace epsilon
-        self._rules[1:4] = self.delta, self.delta, math.log(1.0 / self.window_delta) / 2.0
-        self._rules[7] = 1.0
+        self._rules = np.zeros(windows.RULES)  # of a miss rate; the units' own tests replace epsilon
+        self._rules[[windows.DELTA, windows.SPAWN_DELTA]] = self.delta
+        self._rules[windows.SPREAD] = math.log(1.0 / self.window_delta) / 2.0
+        self._rules[windows.STRICT] = 1.0
         self._rows: dict[Scope, int] = {}
         size = units.unit_size(self.dim)
         self._current = np.zeros((_FIRST_CAPACITY, size))  # units that users are in now
