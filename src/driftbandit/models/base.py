@@ -53,7 +53,7 @@ class RewardModel:
 
     reward_range: ClassVar[tuple[float, float]] = (-LARGEST, LARGEST)
     samples: ClassVar[bool] = False
-    """Whether arms are scored by drawing from the posterior, rather than by prediction + width."""
+    """Whether `choose` draws from its generator (from the posterior, say), rather than score by prediction + width."""
     size: int
 
     def __init__(

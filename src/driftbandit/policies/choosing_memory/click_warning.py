@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
 
 _FIRST_LOOK = 64
 _LEAST = 5  # of the rarer outcome, before its rate is trusted
@@ -11,23 +10,6 @@ _LEAST = 5  # of the rarer outcome, before its rate is trusted
 
 class ClickWarning(UserWarning):
     """Rewards are 0 or one other value, and the noise that a policy was given is no use on them."""
-
-
-class Once:
-    """What has been said and need not be said again; copies of a policy share it, so that a thousand warn once."""
-
-    def __init__(self) -> None:
-        self._said: set[str] = set()
-
-    def first(self, what: str) -> bool:
-        """Whether `what` was not said before; from now on it was."""
-        if what in self._said:
-            return False
-        self._said.add(what)
-        return True
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
 
 
 class ClickWatch:

@@ -35,7 +35,7 @@ from driftbandit.kernels import windows
 from driftbandit.kernels.ridge import usable
 from driftbandit.models import MODELS, TUNED, Radius, RewardModel, RidgeModel, TunedRidge
 from driftbandit.policies.base import MemberPolicy
-from driftbandit.policies.choosing_memory.click_warning import ClickWarning, ClickWatch, Once
+from driftbandit.policies.choosing_memory.click_warning import ClickWarning, ClickWatch
 from driftbandit.policies.choosing_memory.unknown_noise import UnknownNoise
 from driftbandit.state import ChangeLog, Stateful
 
@@ -173,6 +173,7 @@ class DLinUCB(MemberPolicy):
         self.window_delta = _as_probability("window_delta", window_delta)
         self.window = as_count("window", window)
         self.max_members = as_count("max_members", max_members)
+        self.model, self.radius, self.counting = model, radius, counting
         for name, value in (("radius", radius), ("counting", counting)):
             if value not in ("paper", "released"):
                 raise ValueError(f"{name}: expected 'paper' or 'released', got {value!r}")
@@ -204,8 +205,6 @@ class DLinUCB(MemberPolicy):
         )
         self._ledger = np.zeros((1, windows.RING + self.window), dtype=np.int64)
         self._count = self._spawned = 0
-        self.warned = Once()
-        """What this policy has warned of, together with all its copies."""
         self._clicks = None if self.noise == "auto" else ClickWatch(epsilon, self.delta)
         self._plain = False  # nothing to look after but the members
         self._add_member()

@@ -59,6 +59,7 @@ class RestartLinUCB(ModelPolicy):
         radius = Radius.abbasi_yadkori(dim, noise=noise, ridge=ridge, delta=delta)
         super().__init__(dim, RidgeModel(dim, ridge=ridge, explore=explore, radius=radius))
         self.period = as_count("period", period)
+        self.noise, self.ridge, self.explore, self.delta = noise, ridge, explore, delta
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn as `LinUCB` does; the last reward of a period is forgotten with everything else."""

@@ -39,3 +39,4 @@ class LinTS(ModelPolicy):
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
         explore = as_number("explore", explore, 0.0)
         super().__init__(dim, ThompsonModel(as_dim(dim), ridge=ridge, explore=explore), seed)
+        self.ridge, self.explore = ridge, explore

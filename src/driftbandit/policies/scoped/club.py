@@ -9,6 +9,7 @@ LinUCB. Edges never come back, so it assumes that neither tastes nor clusters ch
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,18 +18,20 @@ from driftbandit.core import (
     Change,
     Floats,
     Ints,
+    Scope,
     as_count,
     as_dim,
     as_example,
     as_number,
     as_pool,
     as_reward,
+    as_scope,
     not_finite,
 )
 from driftbandit.kernels import ridge as kernel
 from driftbandit.kernels.compile import jit
 from driftbandit.policies.base import PolicyBase
-from driftbandit.policies.scoped.per_scope import Scope, as_scope, decode_scopes, encode_scopes
+from driftbandit.policies.scoped.scopes import UserRows
 from driftbandit.state import new_generator
 
 _FIRST_CAPACITY = 16
@@ -36,7 +39,7 @@ _MANY_USERS = 500  # from here on a random graph does the work of the complete o
 _BITS = 64  # in a word of the graph
 
 
-class CLUB(PolicyBase):
+class CLUB(UserRows, PolicyBase):
     """Clustering of bandits.
 
     A user joins the graph with the first reward; until then `choose` answers with the pooled model of everyone, and
@@ -80,6 +83,7 @@ class CLUB(PolicyBase):
     """
 
     dim: int
+    is_scoped: ClassVar[bool] = True
     _parts = (
         *PolicyBase._parts,
         *("_count", "_users", "_everyone", "_own", "_sums", "_cluster", "_shared", "_edges", "_generator"),
@@ -111,6 +115,7 @@ class CLUB(PolicyBase):
         self.max_users = as_count("max_users", max_users, least=max(known, 1))
         self._settings = np.array([self.ridge, 0.0, 0.0, 0.0, 0.0])
         self._generator = new_generator(seed)
+        self.seed = int(seed)
         self._rows: dict[Scope, int] = {}  # a user's row in the arrays
         self._count = 0  # users in the graph, whether or not they have shown up
         size = kernel.row_size(self.dim)
@@ -125,6 +130,11 @@ class CLUB(PolicyBase):
         for _ in range(known):
             self._join()
         _label(self._edges, self._cluster, np.arange(known))
+
+    @property
+    def is_random(self) -> bool:
+        """No: only the graph is drawn."""
+        return False
 
     @property
     def clusters(self) -> tuple[tuple[Scope, ...], ...]:
@@ -223,15 +233,6 @@ class CLUB(PolicyBase):
         self._sums = np.concatenate([self._sums, np.zeros((more, self._sums.shape[1]))])
         self._cluster = np.concatenate([self._cluster, np.zeros(more, dtype=np.int64)])
         self._edges = np.concatenate([self._edges, np.zeros((more, self._edges.shape[1]), dtype=np.int64)])
-
-    @property
-    def _users(self) -> Ints:
-        """The users in the order of their rows, as a part of the state."""
-        return encode_scopes(self._rows)
-
-    @_users.setter
-    def _users(self, codes: Ints) -> None:
-        self._rows = {user: row for row, user in enumerate(decode_scopes(codes))}
 
     def _after_restore(self) -> None:
         rows = len(self._own)
