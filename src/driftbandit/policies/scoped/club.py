@@ -31,12 +31,12 @@ from driftbandit.core import (
 from driftbandit.kernels import ridge as kernel
 from driftbandit.kernels.compile import jit
 from driftbandit.policies.base import PolicyBase
+from driftbandit.policies.scoped.graph import BITS, connect, label, part
 from driftbandit.policies.scoped.scopes import UserRows
 from driftbandit.state import new_generator
 
 _FIRST_CAPACITY = 16
 _MANY_USERS = 500  # from here on a random graph does the work of the complete one
-_BITS = 64  # in a word of the graph
 
 
 class CLUB(UserRows, PolicyBase):
@@ -125,11 +125,11 @@ class CLUB(UserRows, PolicyBase):
         self._shared = np.empty((0, size))  # ridge rows of clusters, at the row of their first user
         self._sums = np.empty((0, size - 1))  # of users: sum of reward * x, lower triangle of the sum of x x'
         self._cluster = np.empty(0, dtype=np.int64)  # first user of a user's cluster
-        self._edges = np.empty((0, -(-self.max_users // _BITS)), dtype=np.int64)  # a bit for every other user
+        self._edges = np.empty((0, -(-self.max_users // BITS)), dtype=np.int64)  # a bit for every other user
         self._grow(max(known, min(_FIRST_CAPACITY, self.max_users)))
         for _ in range(known):
             self._join()
-        _label(self._edges, self._cluster, np.arange(known))
+        label(self._edges, self._cluster, np.arange(known))
 
     @property
     def is_random(self) -> bool:
@@ -174,9 +174,9 @@ class CLUB(UserRows, PolicyBase):
         row = self._rows[user] if user in self._rows else self._enter(user)
         _absorb(self._settings, self._own[row], self._shared[self._cluster[row]], self._sums[row], x, reward)
         self.rounds += 1
-        if _part(self._edges, self._own, row, self._count, self.dim, self.separation):
+        if part(self._edges, self._own, row, self._count, self.dim, self.separation):
             cluster = np.flatnonzero(self._cluster[: self._count] == self._cluster[row])
-            if _label(self._edges, self._cluster, cluster) > 1:
+            if label(self._edges, self._cluster, cluster) > 1:
                 self._pool(cluster)
         return ()
 
@@ -191,7 +191,7 @@ class CLUB(UserRows, PolicyBase):
                 self._cluster[row] = joined[0]
             elif len(joined):
                 bridged = np.flatnonzero(np.isin(self._cluster[: self._count], [row, *joined]))
-                _label(self._edges, self._cluster, bridged)
+                label(self._edges, self._cluster, bridged)
                 self._pool(bridged)
         self._rows[user] = row
         return row
@@ -202,7 +202,7 @@ class CLUB(UserRows, PolicyBase):
         joined = np.arange(row)
         if self.density < 1.0:
             joined = joined[self._generator.random(row) < self.density]
-        _connect(self._edges, row, joined)
+        connect(self._edges, row, joined)
         self._cluster[row] = row
         self._count += 1
         return joined
@@ -246,12 +246,6 @@ class CLUB(UserRows, PolicyBase):
 
 
 @jit
-def confidence(count: float) -> float:
-    """How far a user's estimate may be off after `count` rewards, in units of `separation`: c(T)."""
-    return math.sqrt((1.0 + math.log(1.0 + count)) / (1.0 + count))
-
-
-@jit
 def _absorb(settings: Floats, own: Floats, shared: Floats, sums: Floats, x: Floats, reward: float) -> None:
     """Add one reward to a user's estimate, to the cluster's, and to the user's sums."""
     d = len(x)
@@ -263,70 +257,3 @@ def _absorb(settings: Floats, own: Floats, shared: Floats, sums: Floats, x: Floa
         for j in range(i + 1):
             sums[at + j] += x[i] * x[j]
         at += i + 1
-
-
-@jit
-def _bit(row: int) -> int:
-    """The bit of a row in its word of the graph; as int64 also where plain Python would count on beyond it."""
-    return np.int64(1) << np.int64(row & 63)  # type: ignore[return-value]
-
-
-@jit
-def _connect(edges: Ints, row: int, joined: Ints) -> None:
-    """Set the bits of the edges between `row` and the rows in `joined`."""
-    for other in joined:
-        edges[row, other >> 6] |= _bit(other)
-        edges[other, row >> 6] |= _bit(row)
-
-
-@jit
-def _part(edges: Ints, own: Floats, row: int, count: int, dim: int, separation: float) -> int:
-    """Delete the edges to users whose estimates are too far from this one's; returns how many."""
-    reach = confidence(own[row, 0])
-    parted = 0
-    for other in range(count):
-        if not edges[row, other >> 6] & _bit(other):
-            continue
-        square = 0.0
-        for i in range(1, 1 + dim):
-            square += (own[row, i] - own[other, i]) ** 2
-        distance = math.sqrt(square)
-        # c(T) is positive: most neighbours are cleared by the first half of the bound.
-        if distance > separation * reach and distance > separation * (reach + confidence(own[other, 0])):
-            edges[row, other >> 6] ^= _bit(other)
-            edges[other, row >> 6] ^= _bit(row)
-            parted += 1
-    return parted
-
-
-@jit
-def _label(edges: Ints, cluster: Ints, rows: Ints) -> int:
-    """Label the connected components among `rows` (ascending) by their first row; returns how many there are."""
-    unseen = np.zeros(edges.shape[1], dtype=np.int64)
-    for row in rows:
-        unseen[row >> 6] |= _bit(row)
-    queue = np.empty(len(rows), dtype=np.int64)
-    head, tail, found = 0, 0, 0
-    for first in rows:
-        if not unseen[first >> 6] & _bit(first):
-            continue
-        unseen[first >> 6] ^= _bit(first)
-        found += 1
-        queue[tail] = first
-        tail += 1
-        while head < tail:
-            row = queue[head]
-            head += 1
-            cluster[row] = first
-            if tail == len(rows):
-                continue  # nobody is left to be found, which in a dense graph is soon
-            for word in range((rows[-1] >> 6) + 1):
-                fresh = edges[row, word] & unseen[word]
-                if not fresh:
-                    continue
-                unseen[word] ^= fresh
-                for other in range(word << 6, (word + 1) << 6):
-                    if fresh & _bit(other):
-                        queue[tail] = other
-                        tail += 1
-    return found
