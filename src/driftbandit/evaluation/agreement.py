@@ -128,7 +128,7 @@ def _tabled(policy: Any, questions: Questions, *, apart: bool) -> Iterator[int]:
         yield event
         learned[rows[event] if apart else slice(None)] += 1
         event += 1
-    if apart:  # leave the scopes in the order of their last use
+    if getattr(policy, "most_scopes", None) is not None:  # leave the scopes in the order of their last use
         last = np.zeros(shape[0], dtype=np.int64)
         last[rows] = np.arange(count)
         for event in np.sort(last[np.unique(rows)]).tolist():

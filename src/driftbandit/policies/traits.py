@@ -15,8 +15,14 @@ import numpy as np
 from driftbandit.core import LARGEST, Change, Floats
 from driftbandit.models.base import RewardModel
 
-_ABOUT_CHOOSE = ("is_random", "is_uniform", "scores_each_arm")
-"""Traits that describe one `choose`, and say nothing about another that overrides it."""
+_DESCRIBES = {
+    "is_random": "choose",
+    "is_uniform": "choose",
+    "scores_each_arm": "choose",
+    "scopes_apart": "learn",
+    "learns_many": "learn",
+}
+"""Traits that describe one version of a method, and say nothing about another that overrides it."""
 
 _LONGEST_VALUE = 60
 
@@ -48,8 +54,9 @@ class Once:
 class Traits:
     """What is known about any policy; subclasses override what does not fit them.
 
-    A class that brings its own `choose` has to say `is_random`, `is_uniform` and `scores_each_arm` anew: what its
-    parents say is about their `choose`. Where it does not, the cautious answers of `PolicyBase` hold.
+    A class with a `choose` of its own has to say `is_random`, `is_uniform` and `scores_each_arm` anew, and one with a
+    `learn` of its own `scopes_apart` and `learns_many`: what its parents say is about their methods. Where it does not,
+    the cautious answers of `PolicyBase` hold.
     """
 
     dim: int | None = None
@@ -64,11 +71,11 @@ class Traits:
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         order = cls.__mro__
-        chooser = next((place for place, kind in enumerate(order) if "choose" in vars(kind)), len(order))
-        for trait in _ABOUT_CHOOSE:
+        for trait, method in _DESCRIBES.items():
             said = next(place for place, kind in enumerate(order) if trait in vars(kind))
-            if said > chooser and hasattr(order[said], "choose"):
-                neutral = next(kind for kind in order if trait in vars(kind) and not hasattr(kind, "choose"))
+            overridden = any(method in vars(kind) for kind in order[:said])
+            if overridden and hasattr(order[said], method):
+                neutral = next(kind for kind in order if trait in vars(kind) and not hasattr(kind, method))
                 setattr(cls, trait, vars(neutral)[trait])
 
     # How it chooses ------------------------------------------------------------------------------------------------
