@@ -1,5 +1,7 @@
 """Memory as flat arrays: what `Stateful` gives to everything that is made of it."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ class Renamed(Stateful):
     """Its attributes have other names than when its first states were stored."""
 
     _parts = ("_weights", "_inner", "rounds")
-    _stored_as = {"_weights": "bank", "_inner": "watch"}
+    _stored_as: ClassVar = {"_weights": "bank", "_inner": "watch"}
 
     def __init__(self):
         self._weights = np.arange(3.0)

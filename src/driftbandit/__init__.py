@@ -7,7 +7,7 @@ little more than numpy.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from driftbandit.core import Change, Policy
+from driftbandit.core import Change, Policy, ScopedPolicy
 
 if TYPE_CHECKING:
     from driftbandit.conformance import check_policy
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from driftbandit.policies.restarting.dal import DAL
     from driftbandit.policies.restarting.master import MASTER
     from driftbandit.policies.restarting.ps_linucb import PSLinUCB
+    from driftbandit.policies.saving import load
     from driftbandit.policies.scoped.club import CLUB
     from driftbandit.policies.scoped.dyclu import DyClu
     from driftbandit.policies.scoped.per_arm import PerArm
@@ -98,6 +99,7 @@ _HOMES = {
     "World": "environments",
     "check_policy": "conformance",
     "compare": "evaluation",
+    "load": "policies.saving",
     "simulate": "evaluation",
     "summarise": "evaluation",
     "synthetic": "environments",
@@ -146,11 +148,13 @@ __all__ = [
     "RidgeModel",
     "Rounds",
     "SWLinUCB",
+    "ScopedPolicy",
     "ThompsonModel",
     "Trace",
     "World",
     "check_policy",
     "compare",
+    "load",
     "simulate",
     "summarise",
     "synthetic",

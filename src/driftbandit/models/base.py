@@ -55,7 +55,7 @@ class RewardModel:
     reward_range: ClassVar[tuple[float, float]] = (-LARGEST, LARGEST)
     """Lowest and highest reward that the model takes; others are refused."""
     samples: ClassVar[bool] = False
-    """Whether arms are scored by drawing from the posterior, rather than by prediction + width."""
+    """Whether `choose` draws from its generator (from the posterior, say), rather than score by prediction + width."""
     takes_radius: ClassVar[bool] = False
     """Whether the constructor takes `radius`, a `Radius` for the width of predictions.
 

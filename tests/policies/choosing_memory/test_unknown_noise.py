@@ -197,7 +197,7 @@ def test_the_new_member_starts_from_what_the_understudy_found():
     assert policy.members[0].age == 0
 
     def beliefs():
-        return [each.model.predict(each.leading_row, np.ones(1))[0] for each in (policy, lagging)]
+        return [each.reward_model.predict(each.leading_row, np.ones(1))[0] for each in (policy, lagging)]
 
     assert beliefs()[0] > beliefs()[1] > 0.2
     for _ in range(100):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 from driftbandit.core import Change, Floats
 from driftbandit.state import Stateful
@@ -21,23 +21,6 @@ _LEAST = 5
 
 class ClickWarning(UserWarning):
     """Rewards are 0 or one other value, and the noise that a policy was given is no use on them."""
-
-
-class Once:
-    """Remembers what was said. Copies of a policy share it, so that a thousand copies warn once."""
-
-    def __init__(self) -> None:
-        self._said: set[str] = set()
-
-    def first(self, what: str) -> bool:
-        """Whether `what` was not said before; from now on it was."""
-        if what in self._said:
-            return False
-        self._said.add(what)
-        return True
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
 
 
 class ClickWatch(Stateful):

@@ -19,7 +19,7 @@ from driftbandit.kernels import windows
 from driftbandit.models import RewardModel
 from driftbandit.policies.base import MemberPolicy
 from driftbandit.policies.choosing_memory import dlinucb_settings as read
-from driftbandit.policies.choosing_memory.click_warning import Once, warn_of_scale
+from driftbandit.policies.choosing_memory.click_warning import warn_of_scale
 from driftbandit.policies.choosing_memory.many_rewards import learn_many
 from driftbandit.policies.choosing_memory.members import EVIDENCE, Member, change_of, check_members, describe
 from driftbandit.policies.choosing_memory.unknown_noise import CLICK_EVIDENCE
@@ -113,6 +113,7 @@ class DLinUCB(MemberPolicy):
         self.window_delta = read.as_probability("window_delta", window_delta)
         self.window = as_count("window", window)
         self.max_members = as_count("max_members", max_members)
+        self.model = model
         self.radius, self.counting = read.as_rule("radius", radius), read.as_rule("counting", counting)
         super().__init__(dim, read.build_model(self, dim, model), seed)
         self._log = ChangeLog(EVIDENCE, CLICK_EVIDENCE)
@@ -120,8 +121,6 @@ class DLinUCB(MemberPolicy):
         self._rules = read.build_rules(self, self._watch.epsilon)
         self._ledger = np.zeros((1, windows.RING + self.window), dtype=np.int64)
         self._count = self._spawned = 0
-        self.warned = Once()
-        """What this policy has warned of, together with all its copies."""
         self._add_member()  # line 2
 
     @classmethod
@@ -237,8 +236,8 @@ class DLinUCB(MemberPolicy):
 
     @property
     def learns_many(self) -> bool:
-        """Whether `learn_many` can be used: with a given noise, a model that can, and `learn` as it is here."""
-        return self._watch.learns_many and self._model.judges_many and type(self).learn is DLinUCB.learn
+        """Whether `learn_many` can be used: with a given noise and a model that can judge many rewards at once."""
+        return self._watch.learns_many and self._model.judges_many
 
     learn_many = learn_many
 

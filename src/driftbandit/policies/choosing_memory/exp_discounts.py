@@ -100,6 +100,7 @@ class ExpDiscounts(MemberPolicy):
         seed: int = 0,
     ) -> None:
         dim = as_dim(dim)
+        noise = as_number("noise", noise, 0.0)
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
         radius = Radius.abbasi_yadkori(dim, noise=noise, ridge=ridge, delta=delta)
         super().__init__(dim, DiscountedModel(dim, ridge=ridge, explore=explore, radius=radius), seed)
@@ -108,6 +109,8 @@ class ExpDiscounts(MemberPolicy):
             raise ValueError("discounts: expected at least one, got none")
         low = as_number("reward_range", reward_range[0])
         high = as_number("reward_range", reward_range[1], low, open_low=True)
+        self.reward_range = (low, high)
+        self.noise, self.ridge, self.explore, self.delta = noise, ridge, explore, delta
         if rate is None:
             rate = (high - low) ** 2 / (2.0 * max(noise, _LEAST_NOISE * (high - low)) ** 2)
         self.rate = as_number("rate", rate, 0.0)
@@ -119,6 +122,11 @@ class ExpDiscounts(MemberPolicy):
         self._table = np.array(self.discounts)
         self._bank = np.tile(self._bank, (count, 1))
         self._weights = np.full(count, 1.0 / count)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether arms are forced now and then."""
+        return self.forced > 0.0
 
     @property
     def weights(self) -> dict[float, float]:

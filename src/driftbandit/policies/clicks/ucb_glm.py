@@ -115,6 +115,7 @@ class UCBGLM(PolicyBase):
             published = filippi_radius(self.dim, slope=slope, delta=delta, horizon=horizon)
         usual = 0.2 if radius == "li" else 0.001
         self.explore = usual if explore is None else as_number("explore", explore, 0.0)
+        self.slope, self.delta, self.horizon = slope, delta, horizon
         self.refit = as_number("refit", refit, 0.0, 1.0)
         self.warm_up = as_count("warm_up", warm_up, least=0)
         self._settings = Radius(self.explore * published.scale, published.growth, published.constant).settings(ridge)
@@ -123,7 +124,9 @@ class UCBGLM(PolicyBase):
         self._examples = np.zeros((_FIRST_CAPACITY, self.dim + 1))  # features and reward
         self._fitted = 0  # rewards that theta has been fitted to
         self._scale = RewardScale(reward_range)
+        self.reward_range = self._scale.range
         self._generator = new_generator(seed)
+        self.seed = int(seed)
 
     @property
     def clipped(self) -> int:

@@ -65,7 +65,9 @@ class DiscountedLinUCB(ModelPolicy):
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
         radius = Radius.abbasi_yadkori(dim, noise=noise, ridge=ridge, delta=delta)
         # V = W = ridge * I, b = 0, in `kernels.discounted.reset`
-        super().__init__(dim, DiscountedModel(dim, discount=discount, ridge=ridge, explore=explore, radius=radius))
+        model = DiscountedModel(dim, discount=discount, ridge=ridge, explore=explore, radius=radius)
+        super().__init__(dim, model)
+        self.noise, self.discount, self.ridge, self.explore, self.delta = noise, model.discount, ridge, explore, delta
 
     # Compiled, in `kernels.ridge.optimistic_arm`:
     # play argmax x'theta + radius * sqrt(x' V^-1 W V^-1 x)

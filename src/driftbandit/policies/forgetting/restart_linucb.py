@@ -60,6 +60,7 @@ class RestartLinUCB(ModelPolicy):
         radius = Radius.abbasi_yadkori(dim, noise=noise, ridge=ridge, delta=delta)
         super().__init__(dim, RidgeModel(dim, ridge=ridge, explore=explore, radius=radius))
         self.period = as_count("period", period)
+        self.noise, self.ridge, self.explore, self.delta = noise, ridge, explore, delta
 
     # Play argmax x'theta + radius * sqrt(x' A^-1 x), compiled in `kernels.ridge.optimistic_arm`.
     choose = ModelPolicy.choose

@@ -42,6 +42,7 @@ class LinTS(ModelPolicy):
         explore = as_number("explore", explore, 0.0)
         # B = ridge * I (theirs is I), f = 0, in `kernels.ridge.reset`
         super().__init__(dim, ThompsonModel(as_dim(dim), ridge=ridge, explore=explore), seed)
+        self.ridge, self.explore = ridge, explore
 
     # Compiled, in `kernels.ridge.sampled_theta_arm`:
     # sample theta~ from N(theta, v^2 B^-1): theta~ = theta + v L z, with B^-1 = L L' and z standard normal

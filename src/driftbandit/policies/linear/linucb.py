@@ -43,6 +43,7 @@ class LinUCB(ModelPolicy):
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
         # lines 4 to 6: A = ridge * I, b = 0, in `kernels.ridge.reset`
         super().__init__(dim, RidgeModel(as_dim(dim), ridge=ridge, explore=explore))
+        self.ridge, self.explore = ridge, explore
 
     # Compiled, in `kernels.ridge.optimistic_arm`:
     # line 2: the candidates x_a are the rows of `features`

@@ -87,10 +87,11 @@ class PSLinUCB(ModelPolicy):
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
         super().__init__(dim, RidgeModel(as_dim(dim), ridge=ridge, explore=explore))
         self.window = as_count("window", window)
-        noise = as_number("noise", noise, 0.0)
-        delta = as_number("delta", delta, 0.0, 1.0, open_low=True)
+        self.ridge, self.explore = ridge, explore
+        self.noise = as_number("noise", noise, 0.0)
+        self.delta = as_number("delta", delta, 0.0, 1.0, open_low=True)
         if threshold is None:
-            threshold = noise * math.sqrt(2.0 * math.log(2.0 / delta) / self.window)
+            threshold = self.noise * math.sqrt(2.0 * math.log(2.0 / self.delta) / self.window)
         self.threshold = as_number("threshold", threshold, 0.0)
         self._settings = Radius().settings(ridge)
         self._before = self._row.copy()  # the model of all that left the window
