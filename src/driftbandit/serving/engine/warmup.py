@@ -50,9 +50,7 @@ def _rehearse(config: LoopConfig) -> None:
     for number in range(_ROUNDS):
         own = features if number % 2 else None  # arms by id in one round, with features in the next
         event = loop.decide(number, str(number), None, loop.pools.of(arms, own))
-        value = (
-            0.75 if (event.index == 0) == (number < _ROUNDS // 2) else 0.25
-        )  # not 0 or 1: clicks bring warnings
+        value = 0.75 if (event.index == 0) == (number < _ROUNDS // 2) else 0.25  # not 0 or 1: clicks bring warnings
         loop.reward(number, event.id, min(max(value, low), high), None)
         loop.tick(number)
 
