@@ -11,7 +11,6 @@ from msgspec import Meta
 
 from driftbandit.core import LARGEST
 from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
-from driftbandit.policies.choosing_memory.driftucb import DriftUCB
 from driftbandit.policies.registry import REGISTRY, Brief
 from driftbandit.policies.scoped.per_scope import SavedPolicy
 
@@ -159,11 +158,6 @@ def bounds(config: LoopConfig, policy: Any) -> tuple[float, float]:
     low, high = config.reward_range or (-LARGEST, LARGEST)
     least, most = policy.reward_bounds
     return max(low, least), min(high, most)
-
-
-def is_moved(policy: Any) -> bool:
-    """Whether being asked changes a policy's state: its generator, or what it remembers of pools."""
-    return policy.is_random or isinstance(policy, DriftUCB)
 
 
 def weights_of(policy: Any) -> bytes | None:

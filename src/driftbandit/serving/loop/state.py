@@ -16,7 +16,6 @@ from driftbandit.serving.loop.config import (
     Plan,
     bounds,
     builder,
-    is_moved,
 )
 from driftbandit.serving.loop.events import (
     AnyEvent,
@@ -184,9 +183,9 @@ class State:
         policy: Any = builder(config, plan)()
         self.bounds = bounds(config, policy)
         self._asked = config.draws if policy.is_random else 1
-        self._moved = is_moved(policy) and not policy.is_uniform
+        self._moved = policy.is_random and not policy.is_uniform
         self._uniform = policy.is_uniform
-        self._steady = not is_moved(policy) and not config.scoped
+        self._steady = not policy.is_random and not config.scoped
         self._judged = policy.miss_test is not None and not config.scoped
         self._in_runs = policy.learns_many and not config.scoped
         self._contextual = getattr(policy, "dim", None) is not None
