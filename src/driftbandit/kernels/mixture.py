@@ -59,14 +59,13 @@ def exploration(memo: Floats, explore: float, most: float, mixture: Floats, vari
     if known > 0.0:
         spread = memo[PICK_COUNT] * np.sum(variances) / (len(variances) * _SLACK * known)
         explore = min(explore * max(spread, 1.0), most)
-    eagerness: float = explore * _CLICK_EXPLORE if are_clicks(memo) else explore
-    return eagerness
+    return explore * _CLICK_EXPLORE if are_clicks(memo) else explore
 
 
 @jit
 def total_variance(memo: Floats, weights: Floats, rows: Floats, d: int) -> float:
     """Trace of the mixture's covariance."""
-    total = weights[0] * memo[NOISE] * _trace(rows[0], d)
+    total: float = weights[0] * memo[NOISE] * _trace(rows[0], d)
     for m in range(1, len(weights)):
         total += weights[m] * _trace(rows[m], d)
     return total
