@@ -109,7 +109,7 @@ class PrefersTheFirst(Broken):
 
 
 class RemembersThePool(Broken):
-    """Prefers the first arm, and hides it behind a memory that every choice changes."""
+    """Prefers the first arm, and remembers how many arms it was shown."""
 
     _parts = (*Broken._parts, "shown")
     shown = 0
@@ -166,7 +166,7 @@ class NeedsChooseFirst(Broken):
         (Moody, "same choices"),
         (WritesToThePool, "must not write"),
         (PrefersTheFirst, "order of the pool"),
-        (RemembersThePool, "order of the pool"),
+        (RemembersThePool, "keep nothing of what it was shown"),
         (SwallowsNaN, "reward of NaN must raise ValueError"),
         (RaisesTypeErrors, "must raise ValueError, raised TypeError"),
         (CountsFailures, "leave the policy as it was"),

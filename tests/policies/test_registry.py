@@ -64,7 +64,7 @@ def test_an_entry_travels_between_processes(name):
 
 def settings_of(policy):
     """Exploration, ridge and radius of a linear policy, which follow from its settings."""
-    model = policy.model
+    model = policy.reward_model
     return [array.tolist() for array in vars(model).values() if isinstance(array, np.ndarray)]
 
 

@@ -182,12 +182,15 @@ class _Checker:
         for _ in range(20):
             features, arms = self.pool(self.rng)
             order = self.rng.permutation(len(arms))
-            # Copies, because choose may remember what it was shown: both must start from the same memory.
-            twin, other = copy.deepcopy(policy), copy.deepcopy(policy)
-            straight = self.choose(twin, features, arms)
-            if draws_of(twin) != draws_of(policy):
+            drawn, before = draws_of(policy), self.snapshot(policy)
+            straight = self.choose(policy, features, arms)
+            if draws_of(policy) != drawn:
                 continue  # it drew at random, and may rightly choose differently
-            shuffled = self.choose(other, features[order], arms[order])
+            self.require(
+                not hasattr(policy, "state") or self.snapshot(policy) == before,
+                "choose must keep nothing of what it was shown",
+            )
+            shuffled = self.choose(policy, features[order], arms[order])
             self.require(order[shuffled] == straight, "the order of the pool must not matter without ties")
 
     def copies(self) -> None:

@@ -420,13 +420,13 @@ def test_models_say_what_they_are_given():
     class Deaf(Own):
         follows_noise = False
 
-    given = DLinUCB(3, 0.2, model=Own, radius="released").model.given
+    given = DLinUCB(3, 0.2, model=Own, radius="released").reward_model.given
     assert given["noise"] == 0.2
     assert given["radius"].scale == 0.2
-    given = DLinUCB(3, "auto", model=Own).model.given
+    given = DLinUCB(3, "auto", model=Own).reward_model.given
     assert given.keys() == {"ridge", "explore", "delta", "radius", "squared"}
     assert (given["radius"].scale, given["squared"]) == (1.0, True)
-    assert DLinUCB(3, 0.2, model=Deaf).model.given["noise"] == 0.2
+    assert DLinUCB(3, 0.2, model=Deaf).reward_model.given["noise"] == 0.2
     with pytest.raises(ValueError, match="model: Deaf cannot follow noise='auto'"):
         DLinUCB(3, "auto", model=Deaf)
 

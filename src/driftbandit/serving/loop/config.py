@@ -10,7 +10,6 @@ from msgspec import Meta
 
 from driftbandit.core import LARGEST, unknown_name
 from driftbandit.policies.base import PolicyBase
-from driftbandit.policies.choosing_memory.driftucb import DriftUCB
 from driftbandit.policies.registry import REGISTRY, Brief
 from driftbandit.policies.scoped.per_scope import SavedPolicy
 
@@ -150,11 +149,6 @@ def bounds(config: LoopConfig, policy: Any) -> tuple[float, float]:
     low, high = config.reward_range or (-LARGEST, LARGEST)
     least, most = policy.reward_bounds
     return max(low, least), min(high, most)
-
-
-def is_moved(policy: Any) -> bool:
-    """Whether being asked changes a policy's state: its generator, or what it remembers of pools."""
-    return policy.is_random or isinstance(policy, DriftUCB)
 
 
 def weights_of(policy: Any) -> bytes | None:
