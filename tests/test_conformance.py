@@ -6,7 +6,20 @@ import random
 import numpy as np
 import pytest
 
-from driftbandit import DLinUCB, LinUCB, MetaBandit, RewardModel, check_policy
+from driftbandit import (
+    CLUB,
+    UCB1,
+    DLinUCB,
+    DyClu,
+    LinTS,
+    LinUCB,
+    MetaBandit,
+    PerArm,
+    PerScope,
+    RandomChoice,
+    RewardModel,
+    check_policy,
+)
 from driftbandit.policies.registry import REGISTRY, Brief
 
 
@@ -96,7 +109,7 @@ class PrefersTheFirst(Broken):
 
 
 class RemembersThePool(Broken):
-    """Prefers the first arm, and hides it behind a memory that every choice changes."""
+    """Prefers the first arm, and remembers how many arms it was shown."""
 
     _parts = (*Broken._parts, "shown")
     shown = 0
@@ -153,7 +166,7 @@ class NeedsChooseFirst(Broken):
         (Moody, "same choices"),
         (WritesToThePool, "must not write"),
         (PrefersTheFirst, "order of the pool"),
-        (RemembersThePool, "order of the pool"),
+        (RemembersThePool, "keep nothing of what it was shown"),
         (SwallowsNaN, "reward of NaN must raise ValueError"),
         (RaisesTypeErrors, "must raise ValueError, raised TypeError"),
         (CountsFailures, "leave the policy as it was"),
@@ -249,3 +262,129 @@ def test_bad_features_are_noticed_even_if_the_model_ignores_them(bad):
     with pytest.raises(ValueError, match="features"):
         policy.learn(np.full(3, bad), 0.4)
     assert policy.rounds == 0
+
+
+# Signatures -----------------------------------------------------------------------------------------------------------
+
+
+class OnlyFeatures(Wrapper):
+    def choose(self, features):
+        return self.inner.choose(features)
+
+
+class NoArm(Wrapper):
+    def learn(self, features, reward):
+        return self.inner.learn(features, reward)
+
+
+class NoLearn:
+    dim = 3
+
+    def choose(self, features, arms=None):
+        return 0
+
+
+class NeedsAScope(Wrapper):
+    def choose(self, features, arms=None, *, scope):
+        return self.inner.choose(features, arms)
+
+
+class SaysItIsScoped(Wrapper):
+    is_scoped = True
+
+
+@pytest.mark.parametrize(
+    ("policy", "promise"),
+    [
+        (OnlyFeatures(), r"^OnlyFeatures: expected choose\(features, arms=None\), got choose\(features\)$"),
+        (NoArm(), r"^NoArm: expected learn\(features, reward, arm=None\), got learn\(features, reward\)$"),
+        (NoLearn(), r"^NoLearn: expected a method learn\(features, reward, arm=None\), got none$"),
+        (
+            NeedsAScope(),
+            r"expected choose\(features, arms=None\), got .*scope\); a policy with scopes says is_scoped",
+        ),
+        (SaysItIsScoped(), r"expected choose\(features, arms=None, \*, scope\), got choose\(features, arms=None\)$"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_method_that_cannot_be_called_as_it_should_is_named(policy, promise):
+    with pytest.raises(AssertionError, match=promise):
+        check_policy(policy)
+
+
+# Scopes ---------------------------------------------------------------------------------------------------------------
+
+
+def lints_of(scope):
+    return LinTS(3, seed=len(str(scope)))
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        PerScope(LinUCB(3)),
+        PerScope(DLinUCB(3, 0.2, window=10), max_scopes=2),
+        PerScope(LinTS(3, seed=4)),
+        PerScope(UCB1(seed=4)),
+        PerScope(RandomChoice()),
+        CLUB(3),
+        CLUB(3, users=3, density=0.5, separation=0.2),
+        DyClu(3, 0.2),
+        PerArm(LinUCB(3)),
+        PerArm(LinTS(3), seed=2),
+    ],
+    ids=repr,
+)
+def test_scoped_policies_conform(policy):
+    check_policy(policy)
+
+
+def test_scopes_built_by_a_function_conform():
+    check_policy(PerScope(lints_of), dim=3)
+
+
+class BrokenScopes(PerScope):
+    """One LinUCB per scope that breaks one promise about scopes."""
+
+    def __init__(self):
+        super().__init__(LinUCB(3))
+
+
+class ReadsScopesAsText(BrokenScopes):
+    scopes_apart = False
+    is_random = False
+
+    def choose(self, features, arms=None, *, scope):
+        return super().choose(features, arms, scope=str(scope) if isinstance(scope, int) else scope)
+
+    def learn(self, features, reward, arm=None, *, scope):
+        return super().learn(features, reward, arm, scope=str(scope) if isinstance(scope, int) else scope)
+
+
+class TellsEveryone(BrokenScopes):
+    scopes_apart = True
+
+    def learn(self, features, reward, arm=None, *, scope):
+        changes = super().learn(features, reward, arm, scope=scope)
+        for other in self.scopes:
+            if other != scope:
+                super().learn(features, reward, arm, scope=other)
+        return changes
+
+
+class TakesAnyScope(BrokenScopes):
+    def choose(self, features, arms=None, *, scope):
+        return super().choose(features, arms, scope="nobody" if scope is None else scope)
+
+
+@pytest.mark.parametrize(
+    ("broken", "promise"),
+    [
+        (ReadsScopesAsText, "must not depend on what scopes are called"),
+        (TellsEveryone, "what other scopes do must not change the choices for scope 7"),
+        (TakesAnyScope, "choose with scope=None must raise ValueError"),
+    ],
+)
+def test_a_broken_promise_about_scopes_is_named(broken, promise):
+    with pytest.raises(AssertionError, match=promise):
+        check_policy(broken())

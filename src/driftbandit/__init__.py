@@ -7,7 +7,7 @@ little more than numpy.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from driftbandit.core import Change, Policy
+from driftbandit.core import Change, Policy, ScopedPolicy
 
 if TYPE_CHECKING:
     from driftbandit.conformance import check_policy
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from driftbandit.policies.choosing_memory.bob import BOB
     from driftbandit.policies.choosing_memory.click_warning import ClickWarning
     from driftbandit.policies.choosing_memory.denband import DenBand
-    from driftbandit.policies.choosing_memory.dlinucb import DLinUCB, Member
+    from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
     from driftbandit.policies.choosing_memory.driftucb import DriftUCB
     from driftbandit.policies.choosing_memory.exp_discounts import ExpDiscounts
+    from driftbandit.policies.choosing_memory.members import Member
     from driftbandit.policies.clicks.logistic_ucb import LogisticUCB
     from driftbandit.policies.clicks.ucb_glm import UCBGLM
     from driftbandit.policies.context_free.brownian import BrownianRestless
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from driftbandit.policies.restarting.dal import DAL
     from driftbandit.policies.restarting.master import MASTER
     from driftbandit.policies.restarting.ps_linucb import PSLinUCB
+    from driftbandit.policies.saving import load
     from driftbandit.policies.scoped.club import CLUB
     from driftbandit.policies.scoped.dyclu import DyClu
     from driftbandit.policies.scoped.per_arm import PerArm
@@ -74,7 +76,7 @@ _HOMES = {
     "LogisticUCB": "policies.clicks.logistic_ucb",
     "MASTER": "policies.restarting.master",
     "MUCB": "policies.context_free.m_ucb",
-    "Member": "policies.choosing_memory.dlinucb",
+    "Member": "policies.choosing_memory.members",
     "MetaBandit": "policies.context_free.meta_bandit",
     "OracleLinUCB": "policies.linear.oracle",
     "PHTUCB": "policies.context_free.pht_ucb",
@@ -97,6 +99,7 @@ _HOMES = {
     "World": "environments",
     "check_policy": "conformance",
     "compare": "evaluation",
+    "load": "policies.saving",
     "simulate": "evaluation",
     "summarise": "evaluation",
     "synthetic": "environments",
@@ -145,11 +148,13 @@ __all__ = [
     "RidgeModel",
     "Rounds",
     "SWLinUCB",
+    "ScopedPolicy",
     "ThompsonModel",
     "Trace",
     "World",
     "check_policy",
     "compare",
+    "load",
     "simulate",
     "summarise",
     "synthetic",

@@ -1,4 +1,4 @@
-"""The words every other module speaks: Policy, Change, flat state and input checks.
+"""The words every other module speaks: Policy, ScopedPolicy, Change, and checks of what users pass.
 
 Needs numpy only, so that ``import driftbandit`` stays light.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy import ndarray
@@ -17,6 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 ChangeKind = Literal["spawned", "retired", "restarted"]
+
+Scope = int | str
+"""Whoever owns a model, such as a user: a whole number or a short text. 7 and '7' are different scopes."""
 
 TIE = 1e-12
 """Scores that differ by at most this much (DriftUCB: this share of the highest) tie, and the lowest index wins."""
@@ -31,6 +34,7 @@ _FLOAT64 = np.dtype(np.float64)
 _INT64 = np.dtype(np.int64)
 _WORD = (1 << 64) - 1
 _LARGEST_DIM = 50_000  # a model of so many features takes 10 GB
+_LONGEST_SCOPE = 100
 
 
 @runtime_checkable
@@ -49,6 +53,31 @@ class Policy(Protocol):
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of an arm that was played; returns the changes it revealed."""
         ...
+
+
+class ScopedPolicy(Protocol):
+    """What a policy can do whose calls say which scope (a user, say) they are about.
+
+    As `Policy`, with one more keyword in both calls. Such a policy has an attribute `is_scoped` that is True, by which
+    everything that plays policies knows that it must pass `scope`.
+    """
+
+    is_scoped: ClassVar[bool]
+
+    def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None, *, scope: Scope) -> int:
+        """Index of the arm to play among this round's pool, for `scope`."""
+        ...
+
+    def learn(
+        self, features: ArrayLike | None, reward: float, arm: int | None = None, *, scope: Scope
+    ) -> tuple[Change, ...]:
+        """Learn the reward that `scope` gave to an arm that was played; returns the changes it revealed."""
+        ...
+
+
+def takes_scope(policy: Any) -> TypeGuard[ScopedPolicy]:
+    """Whether `choose` and `learn` of this policy must be told a scope; a class says so by ``is_scoped = True``."""
+    return getattr(policy, "is_scoped", False) is True
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +223,24 @@ def unknown_name(what: str, given: object, known: Iterable[str]) -> str:
     ]
     count = "one" if len(names) == 1 else "some"
     return f"{what}: unknown {', '.join(hints)}; expected {count} of {', '.join(known)}"
+
+
+def as_scope(scope: Scope) -> Scope:
+    """Return the scope as an int that fits int64 or a short printable str, or raise ValueError.
+
+    >>> import numpy as np
+    >>> as_scope(np.int32(7)), as_scope("ann")
+    (7, 'ann')
+    """
+    if isinstance(scope, int | np.integer) and not isinstance(scope, bool) and -(1 << 63) <= scope < 1 << 63:
+        return int(scope)
+    if isinstance(scope, str) and 0 < len(scope) <= _LONGEST_SCOPE and scope.isprintable():
+        return str(scope)
+    got = repr(scope)
+    raise ValueError(
+        f"scope: expected a whole number that fits int64 or a printable text of at most {_LONGEST_SCOPE} characters, "
+        f"got {got if len(got) <= _LONGEST_SCOPE else got[:_LONGEST_SCOPE] + '...'}"
+    )
 
 
 def as_dim(dim: int) -> int:

@@ -22,11 +22,23 @@ class Stateful:
     """A thing whose whole memory is a handful of flat arrays.
 
     Subclasses name their parts: arrays, Python ints and floats, generators, or other stateful things. `state` copies
-    them out under dotted names, `restore` checks a copy and takes it back. Arrays named in ``_growing`` may come back
+    them out under dotted names, `restore` checks a copy and takes it back. A part is stored under its attribute's name
+    without the leading underscore, unless ``_stored_as`` gives it another. Arrays named in ``_growing`` may come back
     with another length than they have now.
+
+    Examples
+    --------
+    >>> class Counter(Stateful):
+    ...     _parts = ("_seen",)
+    ...     _stored_as = {"_seen": "count"}  # what it was called when the first states were stored
+    ...     _seen = 3
+    >>> Counter().state()
+    {'count': array(3)}
     """
 
     _parts: ClassVar[tuple[str, ...]] = ()
+    _stored_as: ClassVar[Mapping[str, str]] = {}
+    """Names in the state of parts whose attributes were renamed since: stored states keep fitting."""
     _growing: ClassVar[frozenset[str]] = frozenset()
     _derived: ClassVar[frozenset[str]] = frozenset()
     """Attributes that `_after_restore` makes anew and that need not be pickled."""
@@ -36,7 +48,7 @@ class Stateful:
         flat: dict[str, NDArray[Any]] = {}
         for name in self._parts:
             part = getattr(self, name)
-            key = name.lstrip("_")
+            key = self._stored_name(name)
             if isinstance(part, Stateful):
                 flat.update({f"{key}.{inner}": array for inner, array in part.state().items()})
             elif isinstance(part, Generator):
@@ -46,6 +58,9 @@ class Stateful:
             else:
                 flat[key] = np.array(part, dtype=_INT64 if isinstance(part, int) else _FLOAT64)
         return flat
+
+    def _stored_name(self, part: str) -> str:
+        return self._stored_as.get(part) or part.lstrip("_")
 
     def restore(self, state: Mapping[str, ArrayLike]) -> Self:
         """Take back what `state` returned, from an object built with the same settings.
@@ -74,7 +89,7 @@ class Stateful:
     def _take(self, flat: Mapping[str, NDArray[Any]], prefix: str) -> None:
         for name in self._parts:
             part = getattr(self, name)
-            key = prefix + name.lstrip("_")
+            key = prefix + self._stored_name(name)
             if isinstance(part, Stateful):
                 part._take(flat, f"{key}.")
                 continue

@@ -131,6 +131,7 @@ def test_the_user_behind_each_round(lastfm, settings):
     tagged = set(zip(data.tagged_users.tolist(), data.tagged_items.tolist(), strict=True))
     shown = rounds.pools[rounds.rewards == 1.0]
     assert len(users) == len(rounds)
+    np.testing.assert_array_equal(rounds.scopes, users)
     assert set(zip(users.tolist(), shown.tolist(), strict=True)) <= tagged
     owners = users if world.by == "user" else data.groups[users]
     assert (np.flatnonzero(np.diff(owners)) + 1).tolist() == rounds.shifts.tolist()

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from driftbandit import LinUCB, RandomChoice, Trace, compare, simulate, synthetic
+from driftbandit import LinUCB, PerScope, RandomChoice, Trace, compare, simulate, synthetic
 from driftbandit.environments import World, world
 from driftbandit.evaluation.compare import trace_path
 from driftbandit.evaluation.fingerprints import run_key
@@ -134,6 +134,20 @@ def test_builders_of_your_own(processes, tmp_path):
     rounds = synthetic(SMALL["small"], 1)
     assert [trace.policy for trace in traces] == ["calm", "calm"]
     np.testing.assert_array_equal(traces[1].choices, simulate(LinUCB(3, explore=0.01), rounds).choices)
+
+
+def build_per_scope(brief):
+    return PerScope(LinUCB(brief.dim))
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_scoped_policies_play_beside_others(processes):
+    traces = compare({"scoped": build_per_scope, "plain": build_plain}, SMALL, [0], processes=processes)
+    np.testing.assert_array_equal(traces[0].choices, traces[1].choices)
+
+
+def build_plain(brief):
+    return LinUCB(brief.dim)
 
 
 def test_builders_may_be_partial_functions():

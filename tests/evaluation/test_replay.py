@@ -7,7 +7,23 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
-from driftbandit import CLUB, AdTS, DLinUCB, LinTS, LinUCB, PerArm, PerScope, RandomChoice
+from driftbandit import (
+    CLUB,
+    DAL,
+    AdTS,
+    DenBand,
+    DLinUCB,
+    DyClu,
+    ExpDiscounts,
+    LinTS,
+    LinUCB,
+    PerArm,
+    PerScope,
+    RandomChoice,
+    RidgeModel,
+    SWLinUCB,
+)
+from driftbandit.core import takes_scope
 from driftbandit.environments.log import Log
 from driftbandit.environments.yahoo import read_yahoo
 from driftbandit.environments.yahoo_synthetic import write_synthetic
@@ -149,10 +165,57 @@ def test_bad_scopes_and_empty_logs():
     assert np.isnan(empty.rate)
 
 
+def test_without_scopes_everyone_is_one():
+    log, _ = made_log()
+    scoped, plain = replay(PerScope(LinUCB(log.dim)), log), replay(LinUCB(log.dim), log)
+    np.testing.assert_array_equal(scoped.matched, plain.matched)
+    assert replay(CLUB(log.dim), log).matched.size > 100
+
+
+def test_scopes_are_refused_by_a_policy_that_takes_none():
+    log, _ = made_log(count=50)
+    with pytest.raises(ValueError, match=r"scopes: LinUCB takes no scope; .* such as PerScope\(LinUCB"):
+        replay(LinUCB(log.dim), log, scopes=np.zeros(50, dtype=int))
+
+
+class Doubtful(RidgeModel):
+    """A model of one's own."""
+
+    def predict(self, row, x):
+        mean, width = super().predict(row, x)
+        return mean, 1.5 * width
+
+
+class Epsilon(LinUCB):
+    """Overrides `choose` of a policy that draws nothing by one that draws."""
+
+    def choose(self, features, arms=None):
+        if self._generator.random() < 0.3:
+            return int(self._generator.integers(len(features)))
+        return super().choose(features, arms)
+
+
+class Contrary(PerArm):
+    """Plays the arm with the lowest id where the models would have it otherwise."""
+
+    def choose(self, features, arms=None):
+        super().choose(features, arms)
+        return int(np.argmin(arms))
+
+
+def test_a_choose_that_was_overridden_is_asked_at_every_event(yahoo):
+    log = yahoo[1].slice(0, 2000)
+    assert_same_replay(Epsilon(6), log)
+    result = replay(Contrary(LinUCB(6)), log, user_features=True)
+    np.testing.assert_array_equal(result.matched, replay(Always(), log).matched)
+
+
 def like(policy):
     """The same policy under another type, which is asked event by event."""
 
     class Slow(type(policy)):
+        is_random = True
+
         def choose(self, *arguments, **named):
             return super().choose(*arguments, **named)
 
@@ -174,6 +237,12 @@ def like(policy):
         PerScope(DLinUCB(6, 0.3, window=30), max_scopes=6),
         PerScope(DLinUCB(6, "auto")),
         CLUB(6),
+        DyClu(6, 0.3),
+        SWLinUCB(6, 0.3, window=50, explore=0.3),
+        DenBand(6, 0.3),
+        DAL(6, 0.3),
+        DLinUCB(6, 0.3, window=30, model=Doubtful),
+        ExpDiscounts(6, 0.3, forced=0.2, seed=3),
     ],
     ids=lambda policy: type(policy).__name__,
 )
@@ -181,7 +250,7 @@ def test_the_table_of_answers_gives_the_same_replay(yahoo, policy, few_scopes):
     plan, log = yahoo
     log = log.slice(0, 8000)
     scopes = None
-    if isinstance(policy, PerScope | CLUB):
+    if takes_scope(policy):
         scopes = plan.groups[:8000] if few_scopes else np.arange(8000) % 50
     assert_same_replay(policy, log, scopes=scopes)
 

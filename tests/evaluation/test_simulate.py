@@ -1,9 +1,23 @@
 """`simulate` is the loop that anyone would write, and its regret is the pseudo-regret."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
-from driftbandit import UCB1, DLinUCB, LinUCB, RandomChoice, Rounds, World, simulate, synthetic
+from driftbandit import (
+    CLUB,
+    UCB1,
+    DLinUCB,
+    DyClu,
+    LinUCB,
+    PerScope,
+    RandomChoice,
+    Rounds,
+    World,
+    simulate,
+    synthetic,
+)
 from driftbandit.core import Change
 
 
@@ -121,6 +135,53 @@ def test_dlinucb_reports_the_shift_of_its_world():
     spawned = [change.round for change in changes if change.kind == "spawned"]
     assert len(spawned) == 1
     assert 800 < spawned[0] <= 860, "the notes measure a 90th percentile of 30 rounds"
+
+
+class ByUser:
+    """A scoped policy without any base class: notes what it is told."""
+
+    is_scoped = True
+
+    def __init__(self):
+        self.told = []
+
+    def choose(self, features, arms=None, *, scope):
+        self.told.append(scope)
+        return 0
+
+    def learn(self, features, reward, arm=None, *, scope):
+        self.told.append(scope)
+        return ()
+
+
+@pytest.mark.parametrize("scopes", [[3, 3, 8], ["ann", "bob", "ann"]])
+def test_a_scoped_policy_is_told_the_scopes_of_the_rounds(scopes):
+    policy = ByUser()
+    simulate(policy, dataclasses.replace(by_hand(), scopes=np.array(scopes)))
+    assert policy.told == [scope for scope in scopes for _ in range(2)]
+    assert {type(scope) for scope in policy.told} == {type(scopes[0])}
+    simulate(Scripted([0, 0, 0]), dataclasses.replace(by_hand(), scopes=np.array(scopes)))  # which takes no scope
+
+
+@pytest.mark.parametrize("build", [lambda dim: PerScope(DLinUCB(dim, 0.1)), CLUB, lambda dim: DyClu(dim, 0.1)])
+def test_without_scopes_everyone_is_one(build):
+    rounds = synthetic("table1", 0, horizon=900)
+    trace = simulate(build(rounds.dim), rounds)
+    assert trace.regret.sum() < 0.5 * simulate(RandomChoice(), rounds).regret.sum()
+    if trace.policy == "PerScope":
+        plain = simulate(DLinUCB(rounds.dim, 0.1), rounds)
+        np.testing.assert_array_equal(trace.choices, plain.choices)
+        assert trace.changes == plain.changes
+        assert trace.detects
+
+
+def test_one_model_per_scope_pays_where_tastes_differ():
+    rounds = synthetic(World(horizon=2000, arms=50, dim=4), 0)
+    turn = np.arange(2000) % 2
+    means = np.where(turn[:, None] == 0, rounds.means, -rounds.means)
+    told = dataclasses.replace(rounds, means=means, rewards=means + rounds.rewards - rounds.means, scopes=turn)
+    alone, shared = (simulate(policy, told).regret.sum() for policy in (PerScope(LinUCB(4)), LinUCB(4)))
+    assert alone < 0.2 * shared
 
 
 def test_the_policys_class_names_the_trace_by_default():

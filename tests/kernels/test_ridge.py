@@ -201,3 +201,57 @@ def test_the_eigenvalue_bound_holds_where_all_eigenvalues_are_nearly_alike(gap):
         ridge.update(FIXED, row, np.append(np.zeros(dim - 1), gap), 0.0)
         largest = np.linalg.eigvalsh(whole(row, dim)[1])[-1]
         assert ridge._largest_eigenvalue_bound(row, dim) >= largest
+
+
+def test_the_radius_has_five_settings():
+    """scale * sqrt(d ln(1 + growth n) + constant) + offset = 2 * sqrt(3 ln(1 + 0.5 * 4) + 1.5) + 0.25."""
+    settings = np.zeros(5)
+    settings[[ridge.RIDGE, ridge.SCALE, ridge.GROWTH, ridge.CONSTANT, ridge.OFFSET]] = 0.1, 2.0, 0.5, 1.5, 0.25
+    assert ridge.radius(settings, 4.0, 3) == pytest.approx(2.0 * np.sqrt(3.0 * np.log(3.0) + 1.5) + 0.25)
+    settings[ridge.SCALE] = 0.0
+    assert ridge.radius(settings, 4.0, 3) == 0.25
+
+
+def test_the_radius_grows_with_the_rewards_of_the_row():
+    """A row with one reward at x: the width of x is radius(1) * sqrt(x' A^-1 x) = radius(1) * sqrt(1 / 1.1)."""
+    settings, row, x = np.array([0.1, 1.0, 1.0, 0.0, 0.0]), fresh(2), np.array([1.0, 0.0])
+    assert ridge.predict(settings, row, x)[1] == 0.0
+    ridge.update(settings, row, x, 1.0)
+    assert row[ridge.COUNT] == 1.0
+    assert ridge.predict(settings, row, x) == pytest.approx(
+        (1.0 / 1.1, np.sqrt(2.0 * np.log(2.0)) * np.sqrt(1.0 / 1.1))
+    )
+
+
+def test_features_are_refused_from_the_size_on_that_ruins_the_matrix():
+    """|x|^2 may be LARGEST_SQUARE times the ridge, here 1e14, and no more."""
+    settings = np.array([1.0, 0.0, 0.0, 0.0, 1.0])
+    for length, fits in ((1e7, True), (1.0000001e7, False)):
+        row, x = fresh(1, 1.0), np.array([length])
+        assert np.isfinite(ridge.predict(settings, row, x)).all() == fits
+        assert np.isfinite(ridge.project(settings, row, x)[2]) == fits
+        assert ridge.usable(x[np.newaxis], 1.0) == fits
+        assert (ridge.optimistic_arm(settings, row[np.newaxis], 0, x[np.newaxis]) == 0) == fits
+        assert ridge.update(settings, row, x, 1.0) == fits
+
+
+def test_the_member_that_is_asked_answers():
+    bank = np.array([fresh(2), fresh(2)])
+    ridge.update(FIXED, bank[0], np.array([1.0, 0.0]), 5.0)
+    ridge.update(FIXED, bank[1], np.array([0.0, 1.0]), 5.0)
+    greedy, none = Radius.fixed(0.0).settings(0.1), np.zeros(2)
+    for member in (0, 1):
+        assert ridge.optimistic_arm(greedy, bank, member, np.eye(2)) == member
+        assert ridge.sampled_arm(bank, member, np.eye(2), none, 1.0) == member
+        assert ridge.sampled_theta_arm(bank, member, np.eye(2), none, 1.0) == member
+
+
+@pytest.mark.parametrize(("dim", "arms"), [(3, 4), (20, 40)], ids=["by loops", "by a matrix product"])
+def test_squares_of_a_whole_pool(dim, arms):
+    rng = np.random.default_rng(0)
+    row = fresh(dim)
+    for x in rng.standard_normal((2 * dim, dim)):
+        ridge.update(FIXED, row, x, 1.0)
+    features = rng.standard_normal((arms, dim))
+    expected = [ridge.predict(Radius.fixed(1.0).settings(0.1), row, x)[1] ** 2 for x in features]
+    np.testing.assert_allclose(ridge.squares(row, features), expected, rtol=1e-12)

@@ -64,7 +64,7 @@ def test_an_entry_travels_between_processes(name):
 
 def settings_of(policy):
     """Exploration, ridge and radius of a linear policy, which follow from its settings."""
-    model = policy.model
+    model = policy.reward_model
     return [array.tolist() for array in vars(model).values() if isinstance(array, np.ndarray)]
 
 
@@ -111,6 +111,19 @@ def test_variants_are_labelled_by_their_values():
 
 def made(name, **traits):
     return Entry(name=name, title=name, summary="", policy=LinUCB, settings=from_brief("dim"), **traits)
+
+
+def test_entries_that_commands_could_not_name_or_explain_are_refused():
+    for name in ("", "My Policy", "a,b", "a [b]"):
+        with pytest.raises(ValueError, match=r"^name: expected lower-case letters"):
+            made(name)
+        with pytest.raises(ValueError, match=r"^name: expected lower-case letters"):
+            Variants(name, "X", {})
+    for told in (("pace",), "noise", ["noise"]):
+        with pytest.raises(ValueError, match=r"^told: expected a tuple of some of noise, reward_range, shifts"):
+            made("a", told=told)
+    assert made("a", told=("noise", "shifts"), scoped=True).told_in_words == "noise, the true shifts, scope"
+    assert made("a").told_in_words == "nothing"
 
 
 def test_a_name_is_given_once():

@@ -175,3 +175,11 @@ def http(url: str) -> Iterator[httpx.Client]:
     """A client of that service."""
     with httpx.Client(base_url=url, timeout=180) as client:  # policies are compiled before a loop is served
         yield client
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Any:
+    """An engine on a file, with a clock that the test turns."""
+    from .world import World
+
+    return World(tmp_path / "a.db")

@@ -23,7 +23,7 @@ from driftbandit.serving.api.keys import Keyring
 from driftbandit.serving.log import export
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
-from .test_engine import World, run
+from .world import World, run
 
 Rows = list[dict[str, Any]]
 

@@ -19,7 +19,7 @@ from driftbandit.serving.log.export import Wanted, ndjson
 from driftbandit.serving.log.rerun import read_export, rerun_log
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
-from .test_engine import World
+from .world import World
 
 DATA = Path(__file__).parent / "data"
 FOUND: dict[str, dict[str, Any]] = json.loads((DATA / "digests.json").read_text())

@@ -63,12 +63,12 @@ class NoiseEstimate(Stateful):
 
     @property
     def lumpy(self) -> bool:
-        """Whether rewards took at most two values so far, or are 0 time and again; once they are not, never again."""
+        """Whether rewards took at most two values so far, or a tenth of them are 0; once False, stays False."""
         return bool(self._numbers[_GAUSSIAN] == 0.0)
 
     @property
     def lump(self) -> float:
-        """The value that lumpy rewards take time and again: 0 if that was among them, else the one that came first."""
+        """The value that lumpy rewards take most: 0 if that was among them, else the one that came first."""
         return 0.0 if self._numbers[_ZEROS] > 0.0 else float(self._numbers[_FIRST])
 
     @property
@@ -77,9 +77,9 @@ class NoiseEstimate(Stateful):
         return self.deviation_and_reach()[0]
 
     def deviation_and_reach(self) -> tuple[float, float]:
-        """The estimate, and what |theta| may be: the largest reward lately per unit of the features' typical length.
+        """The estimate, and what |theta| may be.
 
-        The latter is 1 before any reward.
+        The second is the largest reward lately, divided by the typical length of the features; 1 before any reward.
         """
         return _deviation(self._numbers), _reach(self._numbers)
 
@@ -93,14 +93,14 @@ class NoiseEstimate(Stateful):
         _observe(self._numbers, x, reward)
 
     def add_residual(self, residual: float, leverage: float, *, fresh: bool) -> None:
-        """Count a residual, taken before the update, of a model that knows its way about; `fresh` if not for long."""
+        """Count a residual of a model that has learned enough, taken before its update; `fresh` if it is young."""
         square = residual * residual / (1.0 + leverage)
         _add_square(self._numbers, _SQUARES, square)
         if fresh:
             _add_square(self._numbers, _FRESH_SQUARES, square)
 
     def forget(self) -> None:
-        """Start the estimate anew; what kind of rewards these are is not forgotten."""
+        """Start the estimate anew, but remember what kind of rewards these are."""
         self._numbers[: _FRESH_WEIGHT + 1] = 0.0
 
 

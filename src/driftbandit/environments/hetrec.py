@@ -270,6 +270,7 @@ def hybrid_user(
         noise=TOLD_NOISE,
         reward_range=(0.0, 1.0),
         seed=seed,
+        scopes=users,
     )
 
 

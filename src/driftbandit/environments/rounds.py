@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from driftbandit.core import Floats, Ints
 
@@ -48,6 +49,9 @@ class Rounds:
         Bounds of (almost) all rewards, as a context-free policy may be told them.
     seed : int
         Seed that the rounds were drawn with.
+    scopes : array of shape (T,), optional
+        Who is served in each round, such as the user; only policies that take a scope are told. None where there is
+        nobody to be told apart.
     """
 
     catalogue: Floats
@@ -59,6 +63,7 @@ class Rounds:
     noise: float
     reward_range: tuple[float, float]
     seed: int = 0
+    scopes: NDArray[Any] | None = None
 
     def __len__(self) -> int:
         return len(self.pools)

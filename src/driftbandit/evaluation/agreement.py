@@ -1,9 +1,9 @@
 """Where a policy agrees with a log: event by event, or at compiled speed where the policy allows it.
 
-Between two rewards, a policy that draws nothing at random gives the same answer to the same candidates. Its answers are
-kept in a table, and a compiled loop runs over the events until one agrees or has no answer yet. A `PerArm` is asked
-about another user at every event; a compiled loop scores its models. Everything else is asked event by event. All three
-find the same events.
+Between two rewards, a policy that does not draw at random (`is_random`) gives the same answer to the same candidates.
+Its answers are kept in a table, and a compiled loop runs over the events until one agrees or has no answer yet. A
+policy with one model per arm (`scores_each_arm`) is asked about another user at every event; a compiled loop scores its
+models. Everything else is asked event by event. All three find the same events.
 """
 
 from __future__ import annotations
@@ -19,11 +19,6 @@ from driftbandit.core import Floats, Ints
 from driftbandit.environments.log import Log, Rows
 from driftbandit.kernels import ridge as kernel
 from driftbandit.kernels.compile import jit
-from driftbandit.models import LogisticModel, RidgeModel, TunedRidge
-from driftbandit.policies.base import MemberPolicy
-from driftbandit.policies.scoped.club import CLUB
-from driftbandit.policies.scoped.per_arm import PerArm
-from driftbandit.policies.scoped.per_scope import PerScope
 
 _LARGEST_TABLE = 50_000_000
 _CHUNK = 1 << 14
@@ -83,35 +78,24 @@ class Questions:
 
 def agreements(policy: Any, questions: Questions) -> Iterator[int]:
     """Events that count and where the policy chooses what was displayed; it must learn from each before the next."""
-    if isinstance(policy, PerArm) and type(policy).choose is PerArm.choose and _scorable(policy, questions):
+    if getattr(policy, "scores_each_arm", False) and _scorable(policy, questions):
         return _scored(policy, questions)
-    if not questions.user_features:
+    if not questions.user_features and not getattr(policy, "is_random", True):
         scopes = 1 if questions.scopes is None else len(np.unique(questions.scopes))
         small = scopes * (len(questions.log.pool_offsets) - 1) <= _LARGEST_TABLE
-        if questions.scopes is None:
-            if small and _draws_nothing(policy):
-                return _tabled(policy, questions, apart=False)
-        elif small and type(policy) is CLUB:
-            return _tabled(policy, questions, apart=False)
-        elif small and type(policy) is PerScope and _draws_nothing(policy.build) and scopes <= policy.max_scopes:
-            return _tabled(policy, questions, apart=True)
+        kept = getattr(policy, "most_scopes", None)
+        if small and (kept is None or scopes <= kept):
+            return _tabled(policy, questions, apart=getattr(policy, "scopes_apart", False))
     return _one_by_one(policy, questions)
 
 
-def _draws_nothing(policy: Any) -> bool:
-    """Whether choices depend on what was learned and on the candidates only."""
-    if not isinstance(policy, MemberPolicy) or type(policy).choose is not MemberPolicy.choose:
-        return False
-    return type(policy.model) in (RidgeModel, TunedRidge, LogisticModel)
-
-
-def _scorable(policy: PerArm, questions: Questions) -> bool:
+def _scorable(policy: Any, questions: Questions) -> bool:
     """Whether a compiled loop can score the models of all articles, none of which will be forgotten."""
     return (
         questions.user_features
         and questions.scopes is None
         and len(questions.log.articles) > 0
-        and policy.model.scoring(policy.row_of(int(questions.log.articles[0]))) is not None
+        and policy.reward_model.scoring(policy.row_of(int(questions.log.articles[0]))) is not None
         and questions.log.user_dim == policy.dim
         and len(set(policy.arms) | set(questions.log.articles.tolist())) < policy.max_arms
     )
@@ -144,7 +128,7 @@ def _tabled(policy: Any, questions: Questions, *, apart: bool) -> Iterator[int]:
         yield event
         learned[rows[event] if apart else slice(None)] += 1
         event += 1
-    if apart:  # leave the scopes in the order of their last use
+    if getattr(policy, "most_scopes", None) is not None:  # leave the scopes in the order of their last use
         last = np.zeros(shape[0], dtype=np.int64)
         last[rows] = np.arange(count)
         for event in np.sort(last[np.unique(rows)]).tolist():
@@ -164,17 +148,17 @@ def _next_stop(
     return event
 
 
-def _scored(policy: PerArm, questions: Questions) -> Iterator[int]:
+def _scored(policy: Any, questions: Questions) -> Iterator[int]:
     """Score the models of all candidates in a compiled loop, on a copy of what they have learned."""
     log = questions.log
     bank = np.array([policy.row_of(article) for article in log.articles.tolist()])
-    settings = np.array([policy.model.scoring(row) for row in bank], dtype=np.float64)
+    settings = np.array([policy.reward_model.scoring(row) for row in bank], dtype=np.float64)
     displayed = log.displayed()
     sizes = np.diff(log.pool_offsets)
     for start in range(0, len(log), _CHUNK):
         stop = min(start + _CHUNK, len(log))
         ends = np.cumsum(sizes[log.pools[start:stop]])
-        draws = policy.draws(int(ends[-1])) if policy.model.samples else np.ones(int(ends[-1]))
+        draws = policy.draws(int(ends[-1])) if policy.reward_model.samples else np.ones(int(ends[-1]))
         begins = ends - sizes[log.pools[start:stop]]
         event = start
         while event < stop:
@@ -188,7 +172,7 @@ def _scored(policy: PerArm, questions: Questions) -> Iterator[int]:
                 yield event
                 row = displayed[event]
                 bank[row] = policy.row_of(int(log.articles[row]))
-                settings[row] = policy.model.scoring(bank[row])
+                settings[row] = policy.reward_model.scoring(bank[row])
                 event += 1
 
 

@@ -188,7 +188,7 @@ def play(name: str, build: Builder | None, rounds: Rounds) -> Trace:
         seed=zlib.crc32(f"{name}/{rounds.seed}".encode()),
     )
     policy = (build or REGISTRY[name].build)(brief)
-    if not isinstance(policy, Policy):
+    if not isinstance(policy, Policy):  # a scoped policy has the same two methods
         raise ValueError(f"policies: the builder of {name!r} made {policy!r}, which is no policy")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ClickWarning)  # meant for whoever chose the noise, and here the world did

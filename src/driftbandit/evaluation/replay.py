@@ -12,15 +12,15 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from driftbandit.core import Change, Floats, Ints, Policy
+from driftbandit.core import Change, Floats, Ints, Policy, ScopedPolicy, takes_scope
 from driftbandit.environments.log import Log
 from driftbandit.evaluation.agreement import Questions, agreements
 from driftbandit.evaluation.intervals import Interval, block_length, bootstrap, ratio_interval
+from driftbandit.evaluation.simulate import EVERYONE
 from driftbandit.files import whole_file
 
 _META = b"driftbandit replay"
@@ -174,7 +174,7 @@ def rate_ratio(
 
 
 def replay(
-    policy: Policy | Any,
+    policy: Policy | ScopedPolicy,
     log: Log,
     *,
     scopes: ArrayLike | None = None,
@@ -186,12 +186,13 @@ def replay(
 
     Parameters
     ----------
-    policy : Policy
-        It learns as it goes, so pass a fresh one; `PerScope` and `CLUB` where there are scopes.
+    policy : Policy or ScopedPolicy
+        It learns as it goes, so pass a fresh one.
     log : Log
         Events with their candidates, displayed uniformly at random.
     scopes : array of shape (n,), optional
-        Whose model chooses at each event, such as the user's group.
+        Whose model chooses at each event, such as the user's group, for policies that take a scope. Without it
+        everyone is one scope.
     user_features : bool
         Show the user's features for every candidate (the article side, for `PerArm`) instead of the articles'.
     equal_pools : bool
@@ -215,6 +216,11 @@ def replay(
     """
     if scopes is not None and np.shape(scopes) != (len(log),):
         raise ValueError(f"scopes: expected shape ({len(log)},), got {np.shape(scopes)}")
+    if scopes is not None and getattr(policy, "is_scoped", True) is False:
+        kind = type(policy).__name__
+        raise ValueError(f"scopes: {kind} takes no scope; pass a policy that does, such as PerScope({kind}(...))")
+    if scopes is None and takes_scope(policy):
+        scopes = np.full(len(log), EVERYONE)
     sizes = np.diff(log.pool_offsets)
     chance = sizes / max(int(sizes.max(initial=1)), 1) if equal_pools else np.ones(len(sizes))
     luck = np.random.default_rng(seed).random(len(log))

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 
-from driftbandit.core import Change, Policy
+from driftbandit.core import Change, Policy, Scope, ScopedPolicy, takes_scope
 from driftbandit.environments.rounds import Rounds
 from driftbandit.evaluation.trace import Trace
 
+EVERYONE = 0
+"""The scope of a policy that takes scopes where nobody is told apart."""
 
-def simulate(policy: Policy, rounds: Rounds, *, name: str = "") -> Trace:
+
+def simulate(policy: Policy | ScopedPolicy, rounds: Rounds, *, name: str = "") -> Trace:
     """Play all rounds and return what happened.
 
     Parameters
     ----------
-    policy : Policy
-        It learns as it goes, so pass a fresh one.
+    policy : Policy or ScopedPolicy
+        It learns as it goes, so pass a fresh one. A scoped one is told the rounds' scopes; where there are none,
+        everyone is one scope.
     rounds : Rounds
         The world; every policy that plays the same rounds sees the same pools, rewards and noise.
     name : str
@@ -35,12 +40,19 @@ def simulate(policy: Policy, rounds: Rounds, *, name: str = "") -> Trace:
     changes: list[Change] = []
     catalogue, pools, arms = rounds.catalogue, rounds.pools, rounds.arms
     rewards = rounds.rewards
+    scopes = _scopes(policy, rounds)
+    choose: Callable[..., int] = policy.choose
+    learn: Callable[..., tuple[Change, ...]] = policy.learn
     started = time.perf_counter()
     for t in range(len(rounds)):
         pool = catalogue[pools[t]]
-        index = policy.choose(pool, arms[t])
+        if scopes is None:
+            index = choose(pool, arms[t])
+            found = learn(pool[index], rewards[t, index], int(arms[t, index]))
+        else:
+            index = choose(pool, arms[t], scope=scopes[t])
+            found = learn(pool[index], rewards[t, index], int(arms[t, index]), scope=scopes[t])
         choices[t] = index
-        found = policy.learn(pool[index], rewards[t, index], int(arms[t, index]))
         if found:
             changes.extend(found)
     seconds = time.perf_counter() - started
@@ -54,5 +66,12 @@ def simulate(policy: Policy, rounds: Rounds, *, name: str = "") -> Trace:
         shifts=rounds.shifts,
         changes=tuple(changes),
         seconds=seconds,
-        detects=bool(changes) or bool(getattr(policy, "evidence", ())),
+        detects=bool(changes) or bool(getattr(policy, "detects", getattr(policy, "evidence", ()))),
     )
+
+
+def _scopes(policy: Policy | ScopedPolicy, rounds: Rounds) -> list[Scope] | None:
+    """The scope of each round, for a policy that takes one."""
+    if not takes_scope(policy):
+        return None
+    return [EVERYONE] * len(rounds) if rounds.scopes is None else rounds.scopes.tolist()

@@ -91,9 +91,10 @@ def kl_ucb(mean: float, level: float) -> float:
 @jit
 def _kl_index(stats: Floats, row: int, settings: Settings) -> float:
     """`kl_ucb` with level ln(t - start of the arm) / n; settings are (t, column of the start)."""
+    now, column = settings
     if row < 0 or stats[row, COUNT] <= 0.0:
         return math.inf
-    rounds = max(settings[0] - stats[row, int(settings[1])], 1.0)
+    rounds = max(now - stats[row, int(column)], 1.0)
     return kl_ucb(stats[row, MEAN], math.log(rounds) / stats[row, COUNT])
 
 
@@ -111,9 +112,10 @@ def _ucb_index(stats: Floats, row: int, settings: Settings) -> float:
 @jit
 def _tuned_index(stats: Floats, row: int, settings: Settings) -> float:
     """`ucb_tuned`; settings are (ln t,)."""
+    (log_rounds,) = settings
     if row < 0 or stats[row, COUNT] <= 0.0:
         return math.inf
-    return ucb_tuned(stats[row, MEAN], stats[row, COUNT], stats[row, SQUARES], settings[0])
+    return ucb_tuned(stats[row, MEAN], stats[row, COUNT], stats[row, SQUARES], log_rounds)
 
 
 @jit

@@ -20,6 +20,8 @@ from driftbandit.kernels.compile import jit
 ID, SPAWNED_AT, AGE, UPDATES, LED_AT = range(5)
 COLUMNS = 5
 
+EPSILON, ALLOWANCE = range(2)
+
 
 @jit
 def verdict(
@@ -31,7 +33,7 @@ def verdict(
         wrong += bias[i] * x[i]
     _, doubt = kernel.predict(audit, auditor, x)
     _, width = kernel.predict(test, row, x)
-    return abs(wrong), doubt, doubt + width + rules[1]
+    return abs(wrong), doubt, doubt + width + rules[ALLOWANCE]
 
 
 @jit
@@ -67,7 +69,7 @@ def best_arm(
     features: Floats,
 ) -> int:
     """Index of the arm with the highest score, each by the member trusted about it; -1 where not usable."""
-    if not kernel.usable(features, act[0]):
+    if not kernel.usable(features, act[kernel.RIDGE]):
         return -1
     scores = np.empty(len(features))
     for k in range(len(features)):
@@ -80,7 +82,7 @@ def best_arm(
             square = 0.0
             for i in range(len(x)):
                 square += x[i] * x[i]
-            scores[k] = kernel.radius(act, 0.0, len(x)) * math.sqrt(square / act[0])
+            scores[k] = kernel.radius(act, 0.0, len(x)) * math.sqrt(square / act[kernel.RIDGE])
     return kernel.first_best(scores)
 
 
@@ -109,7 +111,7 @@ def show(
     for m in range(count):
         badness, _, bound = verdict(test, audit, rules, bank[m], auditors[m], biases[m], x)
         mean, width = kernel.predict(test, bank[m], x)
-        if badness <= bound and ledger[m, AGE] < max_age and abs(mean - reward) <= width + rules[0]:
+        if badness <= bound and ledger[m, AGE] < max_age and abs(mean - reward) <= width + rules[EPSILON]:
             kernel.update(test, bank[m], x, reward)
             ledger[m, UPDATES] += 1
         ledger[m, AGE] += 1
@@ -134,7 +136,7 @@ def _compare(test: Floats, auditor: Floats, row: Floats, bias: Floats) -> None:
     own estimate: beta = G^-1 b - theta + ridge * G^-1 theta, for which the window need not be read again.
     """
     d = len(bias)
-    theta = row[1 : 1 + d]
+    theta = row[kernel.THETA : kernel.THETA + d]
     kernel.multiply(auditor, theta, bias)
     for i in range(d):
-        bias[i] = auditor[1 + i] - theta[i] + test[0] * bias[i]
+        bias[i] = auditor[kernel.THETA + i] - theta[i] + test[kernel.RIDGE] * bias[i]

@@ -1,4 +1,4 @@
-"""Discounted ridge regression on a flat row: every reward's weight shrinks by a constant factor a round.
+"""Discounted ridge regression on a flat row: every reward's weight shrinks by a constant factor per round.
 
 A row starts like that of `driftbandit.kernels.ridge`, so that the same kernels score a pool: ``[n, theta (d), lower
 triangle of V^-1 W V^-1]``, and goes on with what these are made from: ``[b (d), lower triangle of V, lower triangle of
@@ -29,17 +29,17 @@ def row_size(dim: int) -> int:
 def reset(settings: Floats, row: Floats, dim: int) -> None:
     """Start afresh: no rewards, theta = 0, V = W = ridge * I."""
     kernel.reset(settings, row, dim)
-    at = 1 + 2 * dim + dim * (dim + 1) // 2
+    at = kernel.THETA + 2 * dim + dim * (dim + 1) // 2
     for _ in range(2):
         for i in range(dim):
-            row[at + i] = settings[0]
+            row[at + i] = settings[kernel.RIDGE]
             at += i + 1
 
 
 @jit
 def update(settings: Floats, row: Floats, x: Floats, reward: float, discount: float) -> bool:
     """Discount the past and absorb one reward; False, and no update, where features are not usable."""
-    if not kernel.usable(x.reshape(1, len(x)), settings[0]):
+    if not kernel.usable(x.reshape(1, len(x)), settings[kernel.RIDGE]):
         return False
     absorb(settings, row, x, reward, discount)
     solve(settings, row, len(x))
@@ -59,17 +59,17 @@ def absorb(settings: Floats, row: Floats, x: Floats, reward: float, discount: fl
             product = x[i] * x[j]
             gram[at + j] = discount * gram[at + j] + product
             noise_gram[at + j] = squared * noise_gram[at + j] + product
-        gram[at + i] += (1.0 - discount) * settings[0]
-        noise_gram[at + i] += (1.0 - squared) * settings[0]
+        gram[at + i] += (1.0 - discount) * settings[kernel.RIDGE]
+        noise_gram[at + i] += (1.0 - squared) * settings[kernel.RIDGE]
         at += i + 1
-    row[0] = squared * row[0] + 1.0
+    row[kernel.COUNT] = squared * row[kernel.COUNT] + 1.0
 
 
 @jit
 def _sums(row: Floats, d: int) -> tuple[Floats, Floats, Floats]:
     """b, V and W of a row."""
     half = d * (d + 1) // 2
-    start = 1 + d + half
+    start = kernel.THETA + d + half
     return row[start : start + d], row[start + d : start + d + half], row[start + d + half : start + d + 2 * half]
 
 
@@ -77,8 +77,8 @@ def _sums(row: Floats, d: int) -> tuple[Floats, Floats, Floats]:
 def estimate(settings: Floats, row: Floats, d: int) -> None:
     """Theta = V^-1 b alone, for a row that predicts but does not choose: a ninth of the work of `solve`."""
     moment, gram, _ = _sums(row, d)
-    upper = _cholesky(gram, settings[0], d)
-    theta = row[1 : 1 + d]
+    upper = _cholesky(gram, settings[kernel.RIDGE], d)
+    theta = row[kernel.THETA : kernel.THETA + d]
     theta[:] = moment
     for i in range(d):
         theta[i] /= upper[i, i]
@@ -97,12 +97,12 @@ def solve(settings: Floats, row: Floats, d: int) -> None:
     With R = L^-1 and F = L^-1 C, V^-1 W V^-1 = (F'R)'(F'R), which cannot lose its sign. All inner loops add a multiple
     of one row to another, the form that vector units like best.
     """
-    ridge = settings[0]
+    ridge = settings[kernel.RIDGE]
     moment, gram, noise_gram = _sums(row, d)
     upper, noise_upper = _cholesky(gram, ridge, d), _cholesky(noise_gram, ridge, d)
     inverse, solved, product = np.zeros((d, d)), np.zeros((d, d)), np.zeros((d, d))
     half_way = moment.copy()
-    theta = row[1 : 1 + d]
+    theta = row[kernel.THETA : kernel.THETA + d]
     theta[:] = 0.0
     for i in range(d):  # row i of R, of F, of F'R, and of theta = R'(R b)
         line, solved_line = inverse[i], solved[i]
@@ -124,7 +124,7 @@ def solve(settings: Floats, row: Floats, d: int) -> None:
         for k in range(i + 1):
             for j in range(i + 1):
                 product[k, j] += solved_line[k] * line[j]
-    at = 1 + d
+    at = kernel.THETA + d
     for i in range(d):
         line = row[at : at + i + 1]
         line[:] = 0.0

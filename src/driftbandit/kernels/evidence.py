@@ -12,6 +12,8 @@ the incumbent over the n rewards both have seen is
     (nu + n) / 2 * ln((nu + incumbent's errors) / (nu + own errors)) - sum of ln((1 + own q) / (1 + incumbent's q)) / 2.
 
 A rung also keeps how much more likely it found the rewards than those who act, by `log_likelihood`: its lead.
+When the strongest log-evidence passes the `threshold`, there is an alarm, whose numbers `memo` keeps in the slots
+`ALARM_EVIDENCE`, `ALARM_THRESHOLD` and `ALARM_AGE`.
 """
 
 from __future__ import annotations
@@ -20,16 +22,42 @@ import math
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
+from driftbandit.kernels.mixture import log_likelihood
 from driftbandit.kernels.ridge import absorb, multiply, row_size
+from driftbandit.kernels.scales import (
+    ALL_COUNT,
+    FIRST_SQUARE,
+    HITS,
+    NOISE,
+    PRIOR,
+    RECENT_COUNT,
+    ROUNDS,
+    SHRINK,
+    are_clicks,
+)
 
 RUNGS = 10
 """A young model lives for at most 2^(RUNGS - 1) rounds; older ones were found to add nothing."""
 
-_THEIRS, _OWN, _LOG_WIDTH, _LARGEST_GAIN, _NU, _NOISE_SUM, _LEAD = range(7)
+# What a rung sums up since its birth, behind the row of its model:
+(
+    _THEIRS,  # the incumbent's capped errors
+    _OWN,  # its own
+    _LOG_WIDTH,  # ln((1 + own q) / (1 + incumbent's q))
+    _LARGEST_GAIN,  # not a sum: the most by which one error of its own was smaller than the incumbent's
+    _NU,  # not a sum: how many rewards' worth of noise it was born with
+    _NOISE_SUM,  # its own errors times the noise of their time, that of its birth among them
+    _LEAD,  # log-likelihood of the rewards, minus that under those who act
+) = range(7)
 _SUMS = 7
 
-_WITHOUT_BEST = 3.0
-"""Log-evidence that must remain when the single most telling reward is left out."""
+_WITHOUT_BEST = 3.0  # log-evidence that must remain when the single most telling reward is left out
+_ERROR_CAP = 200.0  # most that a squared error counts, in units of the noise, if a new taste causes less
+_CLICK_CAUTION = 3.0  # extra log-evidence for an alarm on clicks, whose errors are skewed
+_TELLING = 20.0  # a model is born only if half a life's rewards of a new taste would amount to so many times the noise
+_LEAST_RIDGE = 1e-6  # of a young model, in units of the first |x|^2
+_MOST_NU = 8.0  # most rewards' worth of noise that a young model takes over
+_CLICK_MOST_NU = 50.0  # the same for clicks, whose errors cannot be wild
 
 
 def rung_size(dim: int) -> int:
@@ -66,13 +94,6 @@ def clear(rungs: Floats) -> None:
     """Empty all rungs."""
     rungs[:] = 0.0
     rungs[:, 0] = -1.0
-
-
-@jit
-def log_likelihood(error: float, variance: float, log_variance: float, nu: float) -> float:
-    """Log-density, but for a constant, of Student's t with `nu` degrees of freedom."""
-    value: float = -0.5 * (log_variance + (nu + 1.0) * math.log(1.0 + error * error / (nu * variance)))
-    return value
 
 
 @jit
@@ -128,6 +149,40 @@ def show(
         ):
             best, strongest = k, evidence
     return best, strongest
+
+
+@jit
+def error_cap(memo: Floats) -> float:
+    """Most that one squared error counts, in units of the noise: what a new taste would cause, or `_ERROR_CAP`."""
+    cap: float = max(_ERROR_CAP, memo[PRIOR] * memo[FIRST_SQUARE] / memo[NOISE])
+    return cap
+
+
+@jit
+def threshold(memo: Floats, age: float, delta: float) -> float:
+    """Log-evidence above which a young model replaces an incumbent that has learned `age` rewards."""
+    return math.log((age + 2.0) / delta) + (_CLICK_CAUTION if are_clicks(memo) else 0.0)
+
+
+@jit
+def ready(memo: Floats, d: int) -> bool:
+    """Enough seen for an alarm: 2 d rewards' worth of noise and, of clicks, d of the rarer outcome."""
+    rarer = min(memo[HITS], memo[ROUNDS] - memo[HITS])
+    ready: bool = memo[ALL_COUNT] >= 2.0 * d and (not are_clicks(memo) or rarer >= d)
+    return ready
+
+
+@jit
+def renew(memo: Floats, rungs: Floats, theta: Floats) -> None:
+    """Replace the rung whose turn it is by a new model around `theta`, if that could tell a shift from noise."""
+    rung = rung_of(int(memo[ROUNDS]))
+    clicks = are_clicks(memo)
+    if not clicks and 2.0**rung * memo[PRIOR] * memo[FIRST_SQUARE] < _TELLING * memo[NOISE]:
+        clear(rungs[rung : rung + 1])
+        return
+    ridge = max(memo[NOISE] / memo[PRIOR], _LEAST_RIDGE * memo[FIRST_SQUARE])
+    nu = min(max(memo[RECENT_COUNT], 0.5), _CLICK_MOST_NU if clicks else _MOST_NU)
+    give_birth(rungs[rung], theta, memo[SHRINK], ridge, nu, memo[NOISE])
 
 
 @jit

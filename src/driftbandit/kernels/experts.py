@@ -1,19 +1,18 @@
-"""DriftUCB's experts: Kalman filters that forget at different speeds, and the weights of all models that act.
+"""DriftUCB's experts: Kalman filters that forget at different speeds and revert to the elder, the fit of all history.
 
-An expert is a `ridge` row ``[n, theta, covariance]``.
+They follow drift that is too slow to raise an alarm. An expert is a `ridge` row ``[n, theta, covariance]``. They start
+together, once the elder is worth something, and never start again; the slot `EXPERTS_LIVE` of `memo` says whether they
+have. Of what it knows, an expert with a memory of M rounds keeps 1 - 1 / M per round.
 """
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.evidence import log_likelihood
 from driftbandit.kernels.ridge import multiply
-from driftbandit.kernels.scales import NOISE, SHRINK, TASTE
+from driftbandit.kernels.scales import ALL_COUNT, EXPERTS_LIVE, NOISE, SHRINK, TASTE
 
 _EXPERT_SPREAD = 0.3  # prior variance of an expert's weights, in units of an average taste's
 
@@ -55,38 +54,21 @@ def learn_expert(
 
 
 @jit
-def weigh(share: float, weights: Floats, errors: Floats, variances: Floats, nu: float) -> float:
-    """Weigh models by the likelihood of the reward, then share a little weight out again.
+def start_experts(memo: Floats, experts: Floats, theta: Floats) -> bool:
+    """Give every expert the elder's weights and full doubt, if it is time; returns whether it was.
 
-    Returns the log-likelihood under the mixture.
+    It is time once, when there is one reward's worth of noise for each feature.
     """
-    count = len(weights)
-    logs = np.empty(count)
-    top = -math.inf
-    for m in range(count):
-        logs[m] = log_likelihood(errors[m], variances[m], math.log(variances[m]), nu)
-        top = max(top, logs[m])
-    total = 0.0
-    for m in range(count):
-        weights[m] *= math.exp(logs[m] - top)
-        total += weights[m]
-    for m in range(count):
-        fair = 0.5 if m == 0 else 0.5 / (count - 1)
-        weights[m] = (1.0 - share) * weights[m] / total + share * fair
-    return top + math.log(total)
-
-
-@jit
-def start_experts(memo: Floats, weights: Floats, experts: Floats, theta: Floats) -> None:
-    """Give every expert these weights, full doubt, and an even share of half the weight of all models."""
     d = len(theta)
-    weights[0] = 0.5
-    for m in range(1, len(weights)):
-        weights[m] = 0.5 / (len(weights) - 1)
-        row = experts[m - 1]
+    if memo[EXPERTS_LIVE] > 0.0 or memo[ALL_COUNT] < d or len(experts) == 0:
+        return False
+    memo[EXPERTS_LIVE] = 1.0
+    for m in range(len(experts)):
+        row = experts[m]
         row[:] = 0.0
         at = 1 + d
         for i in range(d):
             row[1 + i] = theta[i]
             row[at + i] = _EXPERT_SPREAD * memo[TASTE]
             at += i + 1
+    return True

@@ -1,10 +1,12 @@
 """Ridge regression on a flat row of numbers: score a pool, predict one arm, absorb one reward.
 
 A row holds ``[n, theta (d), lower triangle of A^-1 (d * (d + 1) / 2)]``, with A = ridge * I + sum of x x' over the n
-rewards absorbed; half the matrix is half the memory and half the work, and cannot become asymmetric. `settings` holds
-``[ridge, scale, growth, constant, offset]``; the confidence radius after n rewards is ``scale * sqrt(d * ln(1 +
-growth * n) + constant) + offset``, which covers the paper's, the released code's, the Abbasi-Yadkori and a constant
-radius (see `driftbandit.models.ridge.Radius`).
+rewards absorbed; half the matrix is half the memory and half the work, and cannot become asymmetric. `COUNT` is the
+slot of n, `THETA` the first of theta, and the triangle starts at ``THETA + d``.
+
+`settings` holds ``[ridge, scale, growth, constant, offset]``; the confidence radius after n rewards is ``scale *
+sqrt(d * ln(1 + growth * n) + constant) + offset``, which covers the paper's, the released code's, the Abbasi-Yadkori
+and a constant radius (see `driftbandit.models.ridge.Radius`).
 """
 
 from __future__ import annotations
@@ -15,6 +17,12 @@ import numpy as np
 
 from driftbandit.core import TIE, Floats
 from driftbandit.kernels.compile import finite, jit
+
+# Slots of a row.
+COUNT, THETA = range(2)
+
+# Slots of the settings.
+RIDGE, SCALE, GROWTH, CONSTANT, OFFSET = range(5)
 
 # Above this many multiplications one matrix product scores a pool faster than plain loops do.
 _BLAS_WORK = 4096
@@ -29,27 +37,27 @@ LARGEST_SQUARE = 1e14
 
 def row_size(dim: int) -> int:
     """Length of a row."""
-    return 1 + dim + dim * (dim + 1) // 2
+    return THETA + dim + dim * (dim + 1) // 2
 
 
 @jit
 def reset(settings: Floats, row: Floats, dim: int) -> None:
     """Start afresh: no rewards, theta = 0, A^-1 = I / ridge."""
     row[:] = 0.0
-    at = 1 + dim
+    at = THETA + dim
     for i in range(dim):
-        row[at + i] = 1.0 / settings[0]
+        row[at + i] = 1.0 / settings[RIDGE]
         at += i + 1
 
 
 @jit
 def radius(settings: Floats, n: float, dim: int) -> float:
     """Multiplier that turns sqrt(x' A^-1 x) into a confidence width."""
-    scale: float = settings[1]
-    offset: float = settings[4]
+    scale: float = settings[SCALE]
+    offset: float = settings[OFFSET]
     if scale == 0.0:
         return offset
-    return scale * math.sqrt(dim * math.log(1.0 + settings[2] * n) + settings[3]) + offset
+    return scale * math.sqrt(dim * math.log(1.0 + settings[GROWTH] * n) + settings[CONSTANT]) + offset
 
 
 @jit
@@ -58,11 +66,11 @@ def predict(settings: Floats, row: Floats, x: Floats) -> tuple[float, float]:
     d = len(x)
     mean, size = 0.0, 0.0
     for i in range(d):
-        mean += row[1 + i] * x[i]
+        mean += row[THETA + i] * x[i]
         size += x[i] * x[i]
-    if not size <= LARGEST_SQUARE * settings[0]:
+    if not size <= LARGEST_SQUARE * settings[RIDGE]:
         return math.nan, math.nan
-    return mean, radius(settings, row[0], d) * math.sqrt(_square(row, x))
+    return mean, radius(settings, row[COUNT], d) * math.sqrt(_square(row, x))
 
 
 @jit
@@ -80,7 +88,7 @@ def project(settings: Floats, row: Floats, x: Floats) -> tuple[Floats, float, fl
     """A^-1 x, theta'x and x' A^-1 x; the last is NaN where features are not finite or too large."""
     z = np.empty(len(x))
     mean, square, size = multiply(row, x, z)
-    if not size <= LARGEST_SQUARE * settings[0]:
+    if not size <= LARGEST_SQUARE * settings[RIDGE]:
         square = math.nan
     return z, mean, square
 
@@ -89,7 +97,7 @@ def project(settings: Floats, row: Floats, x: Floats) -> tuple[Floats, float, fl
 def multiply(row: Floats, x: Floats, z: Floats) -> tuple[float, float, float]:
     """Write M x into `z`, M the row's matrix; returns theta'x, x' M x and |x|^2."""
     d = len(x)
-    at = 1 + d
+    at = THETA + d
     for i in range(d):
         line = row[at : at + i + 1]
         total = line[i] * x[i]
@@ -100,7 +108,7 @@ def multiply(row: Floats, x: Floats, z: Floats) -> tuple[float, float, float]:
         at += i + 1
     mean, square, size = 0.0, 0.0, 0.0
     for i in range(d):
-        mean += row[1 + i] * x[i]
+        mean += row[THETA + i] * x[i]
         square += z[i] * x[i]
         size += x[i] * x[i]
     return mean, square, size
@@ -115,10 +123,10 @@ def absorb(row: Floats, z: Floats, error: float, variance: float) -> None:
     step = error / variance
     shrink = 1.0 / math.sqrt(variance)
     for i in range(len(z)):
-        row[1 + i] += step * z[i]
+        row[THETA + i] += step * z[i]
         z[i] *= shrink
     subtract_outer(row, z)
-    row[0] += 1.0
+    row[COUNT] += 1.0
 
 
 @jit
@@ -142,7 +150,7 @@ def squares(row: Floats, features: Floats) -> Floats:
 @jit
 def subtract_outer(row: Floats, w: Floats) -> None:
     """A^-1 -= w w'."""
-    at = 1 + len(w)
+    at = THETA + len(w)
     for i in range(len(w)):
         line = row[at : at + i + 1]
         for j in range(i + 1):
@@ -160,8 +168,8 @@ def optimistic_arm(settings: Floats, bank: Floats, member: int, features: Floats
     """
     count, d = features.shape
     row = bank[member]
-    explore = radius(settings, row[0], d)
-    largest = LARGEST_SQUARE * settings[0]
+    explore = radius(settings, row[COUNT], d)
+    largest = LARGEST_SQUARE * settings[RIDGE]
     reach = explore * math.sqrt(_largest_eigenvalue_bound(row, d))
     means = np.empty(count)
     scores = np.empty(count)
@@ -169,7 +177,7 @@ def optimistic_arm(settings: Floats, bank: Floats, member: int, features: Floats
     for k in range(count):
         mean, square = 0.0, 0.0
         for i in range(d):
-            mean += features[k, i] * row[1 + i]
+            mean += features[k, i] * row[THETA + i]
             square += features[k, i] * features[k, i]
         means[k] = mean
         scores[k] = mean + reach * math.sqrt(square)
@@ -207,12 +215,12 @@ def optimistic_arm(settings: Floats, bank: Floats, member: int, features: Floats
 def _largest_eigenvalue_bound(row: Floats, d: int) -> float:
     """Upper bound on the largest eigenvalue of A^-1 from its trace and norm (Wolkowicz and Styan, 1980)."""
     trace, diagonal, norm = 0.0, 0.0, 0.0
-    at = 1 + d
+    at = THETA + d
     for i in range(d):
         trace += row[at + i]
         diagonal += row[at + i] * row[at + i]
         at += i + 1
-    for i in range(1 + d, at):  # a row may go on with what else its model keeps
+    for i in range(THETA + d, at):  # a row may go on with what else its model keeps
         norm += row[i] * row[i]
     mean = trace / d
     # The difference of two nearly equal numbers, where all eigenvalues are alike, is lost in rounding.
@@ -224,7 +232,7 @@ def _largest_eigenvalue_bound(row: Floats, d: int) -> float:
 def _whole_inverse(row: Floats, d: int) -> Floats:
     """Both triangles of A^-1."""
     inverse = np.empty((d, d))
-    at = 1 + d
+    at = THETA + d
     for i in range(d):
         for j in range(i + 1):
             inverse[i, j] = row[at + j]
@@ -245,7 +253,7 @@ def sampled_arm(bank: Floats, member: int, features: Floats, noise: Floats, expl
     for k in range(count):
         mean = 0.0
         for i in range(d):
-            mean += features[k, i] * row[1 + i]
+            mean += features[k, i] * row[THETA + i]
         scores[k] = mean + explore * noise[k] * math.sqrt(_square(row, features[k]))
     return first_best(scores)
 
@@ -255,9 +263,9 @@ def sampled_theta_arm(bank: Floats, member: int, features: Floats, noise: Floats
     """Index of the best arm under one theta drawn from N(theta, explore^2 A^-1); -1 where not finite."""
     count, d = features.shape
     row = bank[member]
-    sample = row[1 : 1 + d].copy()
+    sample = row[THETA : THETA + d].copy()
     factor = np.zeros((d, d))
-    at = 1 + d
+    at = THETA + d
     for i in range(d):  # Cholesky, row by row
         for j in range(i + 1):
             total = row[at + j]
@@ -308,7 +316,7 @@ def first_best(scores: Floats) -> int:
 @jit
 def _square(row: Floats, x: Floats) -> float:
     """x' A^-1 x, never below zero."""
-    at = 1 + len(x)
+    at = THETA + len(x)
     total = 0.0
     for i in range(len(x)):
         line = row[at : at + i + 1]

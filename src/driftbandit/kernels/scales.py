@@ -1,6 +1,8 @@
 """What DriftUCB finds out about its world: the size of features, rewards and noise, and whether rewards are clicks.
 
-All of it is kept in a flat array, `memo`, at the places named here; `drift` keeps more behind them.
+All of it is kept in a flat array, `memo`, at the places named here, with what the other parts remember: experts, ladder
+and mixture say in their files how they use their slots. Behind `MEMO` follow the weights of incumbent and experts, then
+the incumbent's theta before the latest alarm.
 """
 
 from __future__ import annotations
@@ -10,32 +12,30 @@ import math
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
 
-# What is remembered beside the models: sums over all rewards; the noise, recent, since it last jumped, and overall; the
-# latest alarm.
 (
-    ROUNDS,
-    REWARD_SQUARES,
-    FEATURE_SQUARES,
-    FIRST_SQUARE,
-    RECENT_SUM,
-    RECENT_COUNT,
-    STEADY_SUM,
+    ROUNDS,  # rewards learned, but for those of arms without features
+    REWARD_SQUARES,  # sum of their squares
+    FEATURE_SQUARES,  # sum of |x|^2 of the arms played
+    FIRST_SQUARE,  # |x|^2 of the first arm played, the unit of the features; 0 before it
+    RECENT_SUM,  # squared errors of about the latest 50 rewards, each as far as it is noise
+    RECENT_COUNT,  # how many rewards without any doubt about their means these are worth
+    STEADY_SUM,  # the same two since the noise last jumped
     STEADY_COUNT,
-    ALL_SUM,
+    ALL_SUM,  # and of all rewards
     ALL_COUNT,
-    ELDER_ERRORS,
-    ALARMS,
-    HITS,
-    HIT_VALUE,
-    MISFITS,
-    EXPERTS_LIVE,
-    POOL_VARIANCE,
-    PICK_VARIANCE,
-    NOISE,
-    TASTE,
-    PRIOR,
-    SHRINK,
-    ALARM_EVIDENCE,
+    ELDER_ERRORS,  # sum of the elder's squared errors, each over 1 + x' A^-1 x
+    ALARMS,  # how many there were
+    HITS,  # rewards that were not 0
+    HIT_VALUE,  # the first of them
+    MISFITS,  # how many of them had another value
+    EXPERTS_LIVE,  # 1 once the experts have started (`experts`)
+    PICK_COUNT,  # how many arms, decayed, `PICK_SHARES` sums up (`mixture`)
+    PICK_SHARES,  # shares of the mixture's variance that the arms played had
+    NOISE,  # variance of a reward around its mean; 1 before the first reward that is not 0
+    TASTE,  # mean square of a weight: what explains rewards of this size by features of this size
+    PRIOR,  # variance of a new taste's weights around the elder's
+    SHRINK,  # part of the elder's weights from which a new taste starts
+    ALARM_EVIDENCE,  # of the latest alarm: log-evidence, what it had to exceed, age of the new incumbent (`evidence`)
     ALARM_THRESHOLD,
     ALARM_AGE,
 ) = range(25)
@@ -113,11 +113,14 @@ def learn_noise(memo: Floats, weights: Floats, errors: Floats, variances: Floats
 
 
 @jit
-def ready(memo: Floats, d: int) -> bool:
-    """Enough seen for an alarm: 2 d rewards' worth of noise and, of clicks, d of the rarer outcome."""
-    rarer = min(memo[HITS], memo[ROUNDS] - memo[HITS])
-    ready: bool = memo[ALL_COUNT] >= 2.0 * d and (not are_clicks(memo) or rarer >= d)
-    return ready
+def take_over_noise(memo: Floats, noise: float, worth: float) -> None:
+    """Take what a new incumbent leaves unexplained for the noise; clicks keep theirs, which follows from their rate."""
+    if are_clicks(memo):
+        return
+    memo[RECENT_COUNT] = min(memo[RECENT_COUNT], worth)
+    memo[RECENT_SUM] = memo[RECENT_COUNT] * noise
+    memo[STEADY_COUNT] = min(memo[STEADY_COUNT], memo[RECENT_COUNT])
+    memo[STEADY_SUM] = memo[STEADY_COUNT] * noise
 
 
 @jit

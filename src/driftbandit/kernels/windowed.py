@@ -3,7 +3,7 @@
 A row starts like that of `driftbandit.kernels.ridge`, so that the same kernels score a pool, and goes on with ``[next
 slot, ring of (x, reward)]``. A reward that leaves is taken out of A^-1 by the rank-one formula with the sign turned,
 which loses digits that the one with the other sign keeps; so the row is made anew from its ring whenever the ring has
-gone round, which adds the cost of one update a round, and at once where digits were lost.
+gone round, which adds the cost of one update per round, and at once where digits were lost.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def update(settings: Floats, row: Floats, x: Floats, reward: float, window: int)
     d = len(x)
     if not kernel.update(settings, row, x, reward):
         return False
-    start = 1 + d + d * (d + 1) // 2
+    start = kernel.THETA + d + d * (d + 1) // 2
     slot = int(row[start])
     entry = row[start + 1 + slot * (d + 1) : start + 1 + (slot + 1) * (d + 1)]
-    full = row[0] > window
+    full = row[kernel.COUNT] > window
     kept_digits = True
     if full:
         kept_digits = remove(settings, row, entry[:d], entry[d])
@@ -58,11 +58,11 @@ def remove(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
     step = (reward - mean) / room
     stretch = 1.0 / math.sqrt(room)
     for i in range(d):
-        row[1 + i] -= step * z[i]
+        row[kernel.THETA + i] -= step * z[i]
         z[i] *= stretch
-    at = 1 + d
+    at = kernel.THETA + d
     # A is at least ridge * I, so nothing on the diagonal of its inverse can be above this.
-    most = (1.0 + _ROUNDING) / settings[0]
+    most = (1.0 + _ROUNDING) / settings[kernel.RIDGE]
     fine = True
     for i in range(d):
         line = row[at : at + i + 1]
@@ -70,13 +70,13 @@ def remove(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
             line[j] += z[i] * z[j]
         fine = fine and 0.0 < line[i] <= most
         at += i + 1
-    row[0] -= 1.0
+    row[kernel.COUNT] -= 1.0
     return fine
 
 
 @jit
 def _rebuild(settings: Floats, row: Floats, d: int, window: int) -> None:
-    start = 1 + d + d * (d + 1) // 2
+    start = kernel.THETA + d + d * (d + 1) // 2
     kernel.reset(settings, row[:start], d)
     for slot in range(window):
         at = start + 1 + slot * (d + 1)

@@ -1,9 +1,8 @@
 """Miss-rate rings: how often each member's confidence interval missed the reward lately, and what follows from it.
 
 A ledger row holds ``[id, spawned_at, age, misses, updates, ring (window bits)]`` for one member: `misses` counts the
-set bits, `age` the rounds judged, `updates` the rewards accepted. Rules hold ``[epsilon, delta, spawn_delta, ln(1 /
-window_delta) / 2, extra, first_width, sqrt(ln window), strict]``; `extra` is added to the denominator of the miss
-rate, and a strict rule compares with <= and > where Algorithm 1 prints < and >=.
+set bits, `age` the rounds judged, `updates` the rewards accepted. The rules are the settings of the miss test; their
+slots are named below. Line numbers are those of Algorithm 1 of the dLinUCB paper (Wu, Iyer and Wang, SIGIR 2018).
 """
 
 from __future__ import annotations
@@ -16,31 +15,44 @@ import numpy as np
 from driftbandit.core import Floats, Ints
 from driftbandit.kernels.compile import finite, jit
 
+# Slots of a ledger row.
 ID, SPAWNED_AT, AGE, MISSES, UPDATES, RING = range(6)
 
+# Slots of the rules.
+EPSILON = 0  # what noise explains of one reward
+DELTA = 1  # share of misses above which a member is lost (delta_1)
+SPAWN_DELTA = 2  # share of misses above which it is no longer fine (delta_1 tilde)
+SPREAD = 3  # ln(1 / delta_2) / 2; sqrt(SPREAD / n) is the half-width of a miss rate over n rounds
+EXTRA = 4  # added to the denominator of the miss rate: 0 in the paper, 1 in the released code
+FIRST_WIDTH = 5  # half-width before the first round: 0 in the paper, 0.5 in the released code
+OPTIMISM = 6  # sqrt(ln tau): a member leads by its miss rate minus this many half-widths
+STRICT = 7  # 0 compares with < and >= as Algorithm 1 prints it, 1 with <= and > as the released code does
+RULES = 8
+
 FINE, SUSPECT, LOST = range(3)
-"""Standing of a member: keeps others from being spawned, no longer does, must be retired."""
+"""Standing of a member: a fine one keeps new ones from being spawned, a suspect one does not, a lost one is retired."""
 
 REVIEW, NOT_FINITE = -1, -2
-"""What `judge_round` answers instead of a leader: members must be spawned or retired; nothing was learned."""
+"""What `judge_round` answers instead of a leader: REVIEW if the coordinator must retire or spawn members, NOT_FINITE if
+nothing was learned because a prediction was not a number."""
 
 
 @jit
 def miss_rate(entry: Ints, rules: Floats) -> tuple[float, float]:
-    """Miss rate over the window, and the half-width of its own confidence interval."""
+    """Miss rate over the window, and the half-width of its own confidence interval (lines 14 and 15)."""
     if entry[AGE] == 0:
-        return 0.0, rules[5]
+        return 0.0, rules[FIRST_WIDTH]
     filled = min(entry[AGE], len(entry) - RING)
-    return entry[MISSES] / (filled + rules[4]), math.sqrt(rules[3] / filled)
+    return entry[MISSES] / (filled + rules[EXTRA]), math.sqrt(rules[SPREAD] / filled)
 
 
 @jit
 def standing(rate: float, width: float, rules: Floats) -> int:
-    """Whether a member with this miss rate is fine, suspect or lost (lines 16 to 20 of Algorithm 1)."""
-    if rules[7] != 0.0:
-        fine, lost = rate <= rules[2] + width, rate > rules[1] + width
+    """Whether a member with this miss rate is fine, suspect or lost (lines 16 and 18)."""
+    if rules[STRICT] != 0.0:
+        fine, lost = rate <= rules[SPAWN_DELTA] + width, rate > rules[DELTA] + width
     else:
-        fine, lost = rate < rules[2] + width, rate >= rules[1] + width
+        fine, lost = rate < rules[SPAWN_DELTA] + width, rate >= rules[DELTA] + width
     if fine:
         return FINE
     return LOST if lost else SUSPECT
@@ -49,7 +61,7 @@ def standing(rate: float, width: float, rules: Floats) -> int:
 @jit
 def lowest_rate(rate: float, width: float, rules: Floats) -> float:
     """Lower confidence bound of a miss rate; the member with the lowest leads (line 4)."""
-    bound: float = rate - rules[6] * width
+    bound: float = rate - rules[OPTIMISM] * width
     return bound
 
 
@@ -92,31 +104,32 @@ def judge_round(
     x: Floats,
     reward: float,
 ) -> int:
-    """Show one reward to every member (lines 9 to 21) and name the next leader.
+    """Show one reward to every member (lines 8 to 15) and name the member that leads next (line 4).
 
     A template: `predict` and `update` are filled in for each model. A member whose interval missed the reward keeps its
-    estimate; the others absorb it. Answers `REVIEW` when a member is lost or none is fine, `NOT_FINITE`, with
-    nothing touched, when a prediction is not a number.
+    estimate; the others absorb it. The answer is `REVIEW` when a member is lost or none is fine, because then the
+    coordinator must carry out lines 16 to 26, and `NOT_FINITE`, with nothing touched, when a prediction is not a
+    number. All members are asked before the first one learns, so that bad features leave all of them as they were.
     """
     missed = np.zeros(count, dtype=np.int64)
-    for m in range(count):
+    for m in range(count):  # line 9
         mean, width = predict(settings, bank[m], x)
         if not finite(mean) or not finite(width):
             return NOT_FINITE
-        if abs(mean - reward) > width + rules[0]:
+        if abs(mean - reward) > width + rules[EPSILON]:  # line 10
             missed[m] = 1
-    any_fine, any_lost = False, False
+    any_fine, any_lost = False, False  # line 8: a new member is created unless one is fine
     best, lowest = 0, math.inf
     for m in range(count):
-        if not missed[m]:
+        if not missed[m]:  # lines 11 to 13
             update(settings, bank[m], x, reward)
             ledger[m, UPDATES] += 1
         record(ledger[m], missed[m])
-        rate, width = miss_rate(ledger[m], rules)
-        verdict = standing(rate, width, rules)
+        rate, width = miss_rate(ledger[m], rules)  # lines 14 and 15
+        verdict = standing(rate, width, rules)  # lines 16 and 18
         any_fine = any_fine or verdict == FINE
         any_lost = any_lost or verdict == LOST
-        bound = lowest_rate(rate, width, rules)
+        bound = lowest_rate(rate, width, rules)  # line 4 of the next round
         if bound < lowest:
             best, lowest = m, bound
     if any_lost or not any_fine:
@@ -137,8 +150,8 @@ def judge_rounds(
 ) -> tuple[int, int]:
     """Show rewards one after the other, until `judge_round` answers something else than a leader.
 
-    A template, like `judge_round`. Returns how many were shown, the last of them included, and the last answer;
-    `before` becomes what the leader knew before the last.
+    A template, like `judge_round`. Returns how many rewards were shown, including the last one, and the answer to the
+    last one; `before` is filled with the row of the leader as it was before the last one.
     """
     for i in range(len(rewards)):
         before[:] = bank[leader]

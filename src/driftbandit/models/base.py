@@ -18,8 +18,9 @@ class RewardModel:
 
     A model object holds settings only. What it has learned lives in a flat float64 row of length `size`, owned by the
     policy, so that any number of members share one model object and saving a policy is saving arrays. Write `reset`,
-    `predict` and `update`; `choose` and `judge` come from here, in plain Python. The shipped models replace
-    those two with compiled ones.
+    `predict` and `update`; `choose` and `judge` come from here, in plain Python. The shipped models replace those two
+    with compiled ones, and a subclass of a shipped model that overrides `predict`, `update` or `score` gets the plain
+    ones back, which call what it overrides.
 
     Parameters
     ----------
@@ -52,9 +53,18 @@ class RewardModel:
     """
 
     reward_range: ClassVar[tuple[float, float]] = (-LARGEST, LARGEST)
+    """Lowest and highest reward that the model takes; others are refused."""
     samples: ClassVar[bool] = False
-    """Whether arms are scored by drawing from the posterior, rather than by prediction + width."""
+    """Whether `choose` draws from its generator (from the posterior, say), rather than score by prediction + width."""
+    takes_radius: ClassVar[bool] = False
+    """Whether the constructor takes `radius`, a `Radius` for the width of predictions.
+
+    Under ``noise='auto'`` it is also given `squared`: whether that radius grows with the square of the noise.
+    """
+    follows_noise: ClassVar[bool] = True
+    """Whether the model can be a member under ``noise='auto'``: it needs no noise, or learns it through `tune`."""
     size: int
+    """Length of a row."""
 
     def __init__(
         self,
@@ -71,10 +81,18 @@ class RewardModel:
         self.explore = explore
         self.delta = delta
 
-    def _keeps(self, kind: type[RewardModel]) -> bool:
-        """Whether predictions and updates are those of `kind`, so that its compiled `judge` may be used."""
+    def _compiled_for(self, kind: type[RewardModel]) -> None:
+        """Note which methods are those of `kind`, so that its compiled code may stand in for them."""
         mine = type(self)
-        return mine.predict is kind.predict and mine.update is kind.update
+        self._keeps_predict = mine.predict is kind.predict
+        self._keeps_score = mine.score is kind.score
+        self._fast_choose = self._keeps_predict and self._keeps_score
+        self._fast_judge = self._keeps_predict and mine.update is kind.update
+
+    @property
+    def judges_many(self) -> bool:
+        """Whether the model has `judge_many`, and rows whose `weights` are not None."""
+        return False
 
     def reset(self, row: Floats) -> None:
         """Forget everything, in place."""
@@ -97,10 +115,13 @@ class RewardModel:
         return None
 
     def tune(self, rows: Floats, noise: float, reach: float) -> None:
-        """Take note, in place, of new estimates of the noise (0 if not known yet) and of what |theta| may be."""
+        """Write new estimates of the noise (0 if not known yet) and of what |theta| may be into the rows."""
 
     def correct(self, row: Floats, change: Floats, ridge: float) -> None:
-        """Start anew, in place, from predictions changed by x'change and with `ridge` for data; here from nothing."""
+        """Start anew, in place, after a shift that changed predictions by x'change; here from nothing.
+
+        A model that can start from its old predictions plus x'change is then as unsure as a fresh one with `ridge`.
+        """
         self.reset(row)
 
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
@@ -115,9 +136,9 @@ class RewardModel:
         return float(sum(self.predict(row, x)))
 
     def scoring(self, row: Floats) -> Floats | None:
-        """Settings with which `kernels.ridge.predict` gives the two parts of this row's scores, to do without Python.
+        """Settings with which `kernels.ridge.predict` gives the two parts of this row's scores, in compiled code.
 
-        None where it does not, as in a model of your own.
+        None where scores are made in another way, as in a model of your own.
         """
         return None
 
@@ -128,3 +149,17 @@ class RewardModel:
         kind = type(self)
         judge = fill_in(judge_round, "judge_round_python", predict=kind.predict, update=kind.update)
         return judge(self, bank, ledger, rules, count, x, reward)
+
+    def judge_many(
+        self,
+        bank: Floats,
+        ledger: Ints,
+        rules: Floats,
+        count: int,
+        leader: int,
+        xs: Floats,
+        rewards: Floats,
+        before: Floats,
+    ) -> tuple[int, int]:
+        """Show many rewards to the members; see `kernels.windows.judge_rounds`. Only where `judges_many`."""
+        raise NotImplementedError(f"{type(self).__name__}.judge_many")

@@ -51,7 +51,7 @@ class LogisticModel(RewardModel):
     ) -> None:
         super().__init__(dim, noise=noise, ridge=ridge, explore=explore, delta=delta)
         self.size = kernel.row_size(dim)
-        self._compiled = self._keeps(LogisticModel)
+        self._compiled_for(LogisticModel)
         # W is already in units of the noise, so the radius is the number of standard deviations.
         self._settings = np.array([ridge, 0.0, 0.0, 0.0, 1.0 if explore is None else explore])
 
@@ -65,14 +65,18 @@ class LogisticModel(RewardModel):
         return _update(self._settings, row, x, reward)
 
     def score(self, row: Floats, x: Floats) -> float:
+        if not self._keeps_predict:
+            return super().score(row, x)
         return sum(kernel.predict(self._settings, row, x))
 
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
+        if not self._fast_choose:
+            return super().choose(bank, member, features, generator)
         # The link is increasing, so the arm with the highest upper bound on x'theta has the highest click bound.
         return kernel.optimistic_arm(self._settings, bank, member, features)
 
     def judge(self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
-        if not self._compiled:
+        if not self._fast_judge:
             return super().judge(bank, ledger, rules, count, x, reward)
         return _judge(self._settings, bank, ledger, rules, count, x, reward)
 
@@ -117,10 +121,10 @@ def _update(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
     curvature = click * (1.0 - click)
     shrink = math.sqrt(curvature / (1.0 + curvature * square))
     for i in range(d):
-        row[1 + i] += step * z[i]
+        row[kernel.THETA + i] += step * z[i]
         z[i] *= shrink
     kernel.subtract_outer(row, z)
-    row[0] += 1.0
+    row[kernel.COUNT] += 1.0
     return True
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.random import Generator
@@ -87,6 +87,8 @@ def _checked(noise: float, ridge: float, delta: float) -> tuple[float, float, fl
 class RidgeModel(RewardModel):
     """Ridge regression; `explore` is a constant multiplier of sqrt(x' A^-1 x), None explores by the test's own radius.
 
+    In a subclass that overrides `predict`, an arm's score is prediction + width, unless it overrides `score` too.
+
     Examples
     --------
     >>> import numpy as np
@@ -102,6 +104,9 @@ class RidgeModel(RewardModel):
     [0.79178886, 0.3372434]
     """
 
+    takes_radius: ClassVar[bool] = True
+    follows_noise: ClassVar[bool] = False  # the radius is made for one noise
+
     def __init__(
         self,
         dim: int,
@@ -116,7 +121,7 @@ class RidgeModel(RewardModel):
         act = explore if isinstance(explore, Radius) else test if explore is None else Radius.fixed(explore)
         super().__init__(dim, noise=noise, ridge=ridge, explore=explore, delta=delta)
         self.size = kernel.row_size(dim)
-        self._compiled = self._keeps(RidgeModel)
+        self._compiled_for(RidgeModel)
         self._test = test.settings(ridge)
         self._act = act.settings(ridge)
 
@@ -130,21 +135,29 @@ class RidgeModel(RewardModel):
         return kernel.update(self._test, row, x, reward)
 
     def weights(self, row: Floats) -> Floats | None:
-        return row[1 : 1 + self.dim]  # a row is [n, theta, A^-1]
+        return row[kernel.THETA : kernel.THETA + self.dim]
 
     def score(self, row: Floats, x: Floats) -> float:
+        if not self._keeps_predict:
+            return super().score(row, x)
         return sum(kernel.predict(self._act, row, x))
 
     def scoring(self, row: Floats) -> Floats | None:
-        return self._act if type(self).score is RidgeModel.score else None
+        return self._act if self._fast_choose else None
 
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
+        if not self._fast_choose:
+            return super().choose(bank, member, features, generator)
         return kernel.optimistic_arm(self._act, bank, member, features)
 
     def judge(self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
-        if not self._compiled:
+        if not self._fast_judge:
             return super().judge(bank, ledger, rules, count, x, reward)
         return judge_ridge(self._test, bank, ledger, rules, count, x, reward)
+
+    @property
+    def judges_many(self) -> bool:
+        return self._fast_judge and type(self).judge is RidgeModel.judge
 
     def judge_many(
         self,
@@ -157,7 +170,6 @@ class RidgeModel(RewardModel):
         rewards: Floats,
         before: Floats,
     ) -> tuple[int, int]:
-        """Show many rewards to the members; see `kernels.windows.judge_rounds`."""
         return judge_many_ridge(self._test, bank, ledger, rules, count, leader, xs, rewards, before)
 
 

@@ -1,6 +1,6 @@
 """Ridge regression that explores by sampling instead of by optimism.
 
-The posterior of theta is N(theta, explore^2 A^-1). One sample a round is linear Thompson sampling (Agrawal and Goyal,
+The posterior of theta is N(theta, explore^2 A^-1). One sample per round is linear Thompson sampling (Agrawal and Goyal,
 ICML 2013); a fresh sample for every arm explores more and is what the released adTS does.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+import numpy as np
 from numpy.random import Generator
 
 from driftbandit.core import Floats
@@ -17,6 +18,9 @@ from driftbandit.models.ridge import Radius, RidgeModel
 
 class ThompsonModel(RidgeModel):
     """Ridge regression with Thompson sampling; `explore` scales the posterior's standard deviation (default: noise).
+
+    In a subclass that overrides `predict`, every arm is drawn around its prediction. One that overrides `score` plays
+    the arm with the highest score.
 
     Examples
     --------
@@ -49,13 +53,24 @@ class ThompsonModel(RidgeModel):
         self._draw = Radius.fixed(self._spread).settings(ridge)
 
     def scoring(self, row: Floats) -> Floats | None:
-        return self._draw
+        return self._draw if self._fast_choose else None
 
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
         if not kernel.usable(features, self.ridge):  # before anything is drawn
             return -1
+        if not self._keeps_score:
+            return super().choose(bank, member, features, generator)
+        if not self._keeps_predict:
+            return draw_around(self, self._draw, bank[member], features, generator)
         if self._per_arm:
             noise = generator.standard_normal(len(features))
             return kernel.sampled_arm(bank, member, features, noise, self._spread)
         noise = generator.standard_normal(self.dim)
         return kernel.sampled_theta_arm(bank, member, features, noise, self._spread)
+
+
+def draw_around(model: RidgeModel, settings: Floats, row: Floats, features: Floats, generator: Generator) -> int:
+    """Index of the arm with the highest draw, each around the model's prediction and with the width of `settings`."""
+    means = np.array([model.predict(row, x)[0] for x in features])
+    widths = np.array([kernel.predict(settings, row, x)[1] for x in features])
+    return kernel.first_best(means + widths * generator.standard_normal(len(features)))

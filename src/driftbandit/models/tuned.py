@@ -15,10 +15,14 @@ from numpy.random import Generator
 from driftbandit.core import Floats, Ints
 from driftbandit.kernels import ridge as kernel
 from driftbandit.models.ridge import Radius, RidgeModel, judge_ridge
+from driftbandit.models.thompson import draw_around
 
 
 class TunedRidge(RidgeModel):
     """Ridge regression that is told the noise again and again; `radius` is one of the published ones at noise 1.
+
+    Derive from it for a ridge model of your own under ``noise='auto'``. As with `RidgeModel`, what a subclass overrides
+    is used by the miss test and by the arm choice.
 
     Examples
     --------
@@ -35,6 +39,8 @@ class TunedRidge(RidgeModel):
     1.188
     """
 
+    follows_noise: ClassVar[bool] = True
+
     def __init__(
         self,
         dim: int,
@@ -47,14 +53,17 @@ class TunedRidge(RidgeModel):
     ) -> None:
         unit = radius or Radius.paper(dim, noise=1.0, ridge=ridge, delta=delta)
         super().__init__(dim, ridge=ridge, explore=explore, delta=delta, radius=unit)
+        self._compiled_for(TunedRidge)
         self._squared = squared
         self._unit = tuple(self._test.tolist())
         self._fixed = None if explore is None else tuple(self._act.tolist())
+        # A row is [ridge row, settings of the miss test, settings of the arm choice, deviation of samples].
+        self._own = slice(0, self.size)
         self._tail = slice(self.size, None)
         self._testing = slice(self.size, self.size + len(self._test))
         self._acting = slice(self._testing.stop, self._testing.stop + len(self._act))
-        self._own = slice(0, self.size)
-        self.size = self._acting.stop + 1
+        self._drawing = self._acting.stop
+        self.size = self._drawing + 1
 
     def reset(self, row: Floats) -> None:
         kernel.reset(self._test, row, self.dim)
@@ -66,7 +75,7 @@ class TunedRidge(RidgeModel):
         offset *= reach
         test = ridge, scale, growth, constant, offset
         # Before anything is known of the noise, sampling is as wide as what |theta| may be.
-        act, spread = (test, noise or offset) if self._fixed is None else (self._fixed, self._fixed[-1])
+        act, spread = (test, noise or offset) if self._fixed is None else (self._fixed, self._fixed[kernel.OFFSET])
         rows[..., self._tail] = *test, *act, spread
 
     def predict(self, row: Floats, x: Floats) -> tuple[float, float]:
@@ -74,24 +83,30 @@ class TunedRidge(RidgeModel):
 
     def measure(self, row: Floats, x: Floats) -> tuple[float, float]:
         _, mean, square = kernel.project(self._test, row, x)
-        return mean, square
+        return mean if self._keeps_predict else self.predict(row, x)[0], square
 
     def correct(self, row: Floats, change: Floats, ridge: float) -> None:
-        theta = row[1 : 1 + self.dim] + change
+        theta = row[kernel.THETA : kernel.THETA + self.dim] + change
         kernel.reset(np.array([ridge]), row[self._own], self.dim)
-        row[1 : 1 + self.dim] = theta
+        row[kernel.THETA : kernel.THETA + self.dim] = theta
 
     def score(self, row: Floats, x: Floats) -> float:
+        if not self._keeps_predict:
+            return super().score(row, x)
         return sum(kernel.predict(row[self._acting], row, x))
 
     def scoring(self, row: Floats) -> Floats | None:
-        return row[self._acting] if type(self).score is TunedRidge.score else None
+        return row[self._acting] if self._fast_choose else None
 
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
+        if not self._fast_choose:
+            return super().choose(bank, member, features, generator)
         row = bank[member]
         return kernel.optimistic_arm(row[self._acting], row[self._own].reshape(1, -1), 0, features)
 
     def judge(self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
+        if not self._fast_judge:
+            return super().judge(bank, ledger, rules, count, x, reward)
         return judge_ridge(bank[0, self._testing], bank, ledger, rules, count, x, reward)
 
 
@@ -101,11 +116,19 @@ class TunedThompson(TunedRidge):
     samples: ClassVar[bool] = True
 
     def scoring(self, row: Floats) -> Floats | None:
-        return np.array([self.ridge, 0.0, 0.0, 0.0, row[-1]])
+        return self._draw(row) if self._fast_choose else None
 
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
         if not kernel.usable(features, self.ridge):  # before anything is drawn
             return -1
-        return kernel.sampled_theta_arm(
-            bank, member, features, generator.standard_normal(self.dim), float(bank[member, -1])
-        )
+        if not self._keeps_score:
+            return super().choose(bank, member, features, generator)
+        row = bank[member]
+        if not self._keeps_predict:
+            return draw_around(self, self._draw(row), row, features, generator)
+        noise = generator.standard_normal(self.dim)
+        return kernel.sampled_theta_arm(bank, member, features, noise, float(row[self._drawing]))
+
+    def _draw(self, row: Floats) -> Floats:
+        """Settings of the posterior that samples are drawn from."""
+        return np.array([self.ridge, 0.0, 0.0, 0.0, row[self._drawing]])

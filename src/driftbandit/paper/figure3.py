@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Literal, Unpack
 
-from driftbandit.core import as_count
+from driftbandit.core import Scope, as_count
 from driftbandit.environments.datasets import locate
 from driftbandit.evaluation.compare import CompareOptions
 from driftbandit.evaluation.replay import Replay
@@ -33,7 +33,7 @@ from driftbandit.policies.linear.linucb import LinUCB
 from driftbandit.policies.restarting.adts import AdTS
 from driftbandit.policies.scoped.club import CLUB
 from driftbandit.policies.scoped.per_arm import PerArm
-from driftbandit.policies.scoped.per_scope import PerScope, Scope
+from driftbandit.policies.scoped.per_scope import PerScope
 from driftbandit.report import Artefact
 
 LINES = 600_000

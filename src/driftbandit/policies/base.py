@@ -2,44 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from driftbandit.core import LARGEST, Change, Floats, as_dim, as_example, as_pool, as_reward, not_finite
+from driftbandit.core import Change, Floats, as_dim, as_example, as_pool, as_reward, not_finite
 from driftbandit.models.base import RewardModel
+from driftbandit.policies.traits import Once, Traits
 from driftbandit.state import ChangeLog, Stateful, new_generator
 
 
-class PolicyBase(Stateful):
-    """Counts rounds, remembers the latest changes and says what kind of policy this is.
+class PolicyBase(Traits, Stateful):
+    """Counts rounds and remembers the latest changes; subclasses add `choose` and `learn`.
 
-    Subclasses add `choose` and `learn`, and override what the traits below say where it does not fit them: the
-    evaluation, the service and `check_policy` ask the policy and never look at its class.
+    They also override the traits that do not fit them, keep every argument of the constructor as an attribute of the
+    same name (`settings` reads them), and name their memory in ``_parts``, random generators included.
     """
-
-    dim: int | None = None
-    """Number of features, None for a context-free policy, which takes arm ids instead."""
-
-    evidence: ClassVar[tuple[str, ...]] = ()
-    """Names of the numbers that this policy's changes carry; empty if it never reports one."""
 
     _parts: ClassVar[tuple[str, ...]] = ("rounds", "_log")
 
     def __init__(self) -> None:
         self.rounds = 0
+        self.warned = Once()
         self._log = ChangeLog(self.evidence)
-
-    def __repr__(self) -> str:
-        width = "" if self.dim is None else f"dim={self.dim}, "
-        return f"<{type(self).__name__} {width}rounds={self.rounds}, changes={self._log.total}>"
-
-    # Traits --------------------------------------------------------------------------------------------------------
-
-    is_uniform: ClassVar[bool] = False
-    """Whether `choose` plays every arm with the same probability."""
 
     @property
     def is_random(self) -> bool:
@@ -50,37 +37,12 @@ class PolicyBase(Stateful):
         return any(isinstance(getattr(self, name), Generator) for name in self._parts)
 
     @property
-    def reward_bounds(self) -> tuple[float, float]:
-        """Lowest and highest reward that `learn` takes."""
-        return -LARGEST, LARGEST
-
-    @property
-    def feature_weights(self) -> Floats | None:
-        """Weights of the model that chooses next, one per feature; None for a policy without such weights."""
-        return None
-
-    @property
-    def miss_test(self) -> tuple[float, float, float] | None:
-        """Miss rate of the leading member, and the rates above which members are spawned and retired; None without."""
-        return None
-
-    @property
-    def learns_many(self) -> bool:
-        """Whether `learn_many` may be called instead of `learn`."""
-        return False
-
-    def learn_many(self, features: Floats, rewards: Floats) -> tuple[int, tuple[Change, ...], Floats]:
-        """Learn rewards one after the other until one reveals a change; see `DLinUCB.learn_many`."""
-        raise NotImplementedError(f"{type(self).__name__} learns rewards one at a time; use learn")
-
-    def facts(self) -> dict[str, Any]:
-        """What the policy can say about itself now, as JSON: the estimated noise, say."""
-        return {}
-
-    @property
     def changes(self) -> tuple[Change, ...]:
         """The latest 1,000 changes, oldest first."""
         return tuple(self._log)
+
+    def _standing(self) -> dict[str, int]:
+        return {"rounds": self.rounds, "changes": self._log.total}
 
     def _report(self, *changes: Change) -> tuple[Change, ...]:
         for change in changes:
@@ -102,11 +64,12 @@ class MemberPolicy(PolicyBase):
         self._bank = np.zeros((1, model.size))
         self._leader = 0
         self._generator = new_generator(seed)
+        self.seed = int(seed)
         model.reset(self._bank[0])
 
     @property
-    def model(self) -> RewardModel:
-        """The reward model, which holds settings only."""
+    def reward_model(self) -> RewardModel:
+        """The model that predicts rewards, which holds settings only."""
         return self._model
 
     @property

@@ -7,6 +7,7 @@ is in ``driftbandit policies``, in `compare`, in the arena and in the service.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -39,6 +40,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 """Fields of a `Brief`, and what their values are."""
 
 _WORDS = {"noise": "noise", "reward_range": "reward range", "shifts": "the true shifts"}
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")  # commands take names in lower case, separated by commas
 _LAST = 1_000_000
 
 
@@ -52,7 +54,9 @@ def from_brief(*names: str, **constants: Any) -> Settings:
 
 
 def _from_brief(names: Sequence[str], constants: Mapping[str, Any], brief: Brief) -> dict[str, Any]:
-    return {**{name: getattr(brief, name) for name in names}, **constants}
+    settings = {name: getattr(brief, name) for name in names}
+    settings.update(constants)
+    return settings
 
 
 def noise_as_width(*names: str, **constants: Any) -> Settings:
@@ -118,6 +122,9 @@ class Variants:
     settings: Callable[..., dict[str, Any]] = _as_they_are
     place: int = _LAST
 
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+
     def builders(self, entry: Entry) -> dict[str, Builder]:
         """Builders of all combinations by label: the values, or nothing where there is but one combination."""
         combinations = list(itertools.product(*self.grid.values()))
@@ -127,6 +134,11 @@ class Variants:
             )
             for values in combinations
         }
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise ValueError(f"name: expected lower-case letters, digits, dots, dashes and underscores, got {name!r}")
 
 
 def _build_variant(
@@ -193,17 +205,20 @@ class Entry:
     untold: Mapping[str, Any] = field(default_factory=dict)
     variants: tuple[Variants, ...] = ()
 
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        if not isinstance(self.told, tuple) or not set(self.told) <= set(_WORDS):
+            raise ValueError(f"told: expected a tuple of some of {', '.join(_WORDS)}, got {self.told!r}")
+
     def build(self, brief: Brief, /, **overrides: Any) -> Policy:
         """Make the policy for a `Brief`; `overrides` go over the entry's own settings.
 
         An override that the brief has too, such as the noise, changes the brief first, so that settings which follow
         from it follow. What cannot stand in a brief, such as ``noise='auto'``, is for the constructor to judge.
         """
-        known: dict[str, Any] = {
-            name: value for name, value in overrides.items() if isinstance(value, _KINDS.get(name, ()))
-        }
-        if known:
-            brief = replace(brief, **known)
+        if overrides:
+            known = {name: value for name, value in overrides.items() if isinstance(value, _KINDS.get(name, ()))}
+            brief = replace(brief, **cast(dict[str, Any], known))
         return cast(Policy, self.policy(**{**self.settings(brief), **overrides}))
 
     @property

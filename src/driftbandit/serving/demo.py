@@ -128,7 +128,7 @@ def run_demo(port: int, *, period: float, rate: float, seed: int, say: Callable[
         # background with SIGINT ignored.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, leave)
-        say("starting: policies are compiled the first time, which may take half a minute")
+        say("starting ...")
         server.run(sockets=[listening])
         if not server.started:
             raise ValueError("the service did not start")

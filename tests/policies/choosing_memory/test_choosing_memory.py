@@ -105,9 +105,9 @@ def test_every_window_of_bob_keeps_its_own_radius():
     for _ in range(300):
         expected = SWLinUCB(3, 0.1, window=policy.window)
         x = np.array([0.3, -0.2, 0.5])
-        _, width = policy.model.predict(policy.leading_row, x)
+        _, width = policy.reward_model.predict(policy.leading_row, x)
         if policy.rounds % 30 == 0:
-            assert width == pytest.approx(expected.model.predict(expected.leading_row, x)[1])
+            assert width == pytest.approx(expected.reward_model.predict(expected.leading_row, x)[1])
         policy.learn(x, 0.5)
 
 

@@ -1,11 +1,14 @@
 """dLinUCB against a plain reading of Algorithm 1, and its bookkeeping."""
 
+import inspect
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from driftbandit import DLinUCB, RidgeModel, simulate, synthetic
+from driftbandit import DLinUCB, RewardModel, RidgeModel, simulate, synthetic
 from driftbandit.core import TIE
 from driftbandit.evaluation.detection import Detection, alarm_rounds
 from driftbandit.kernels import windows
@@ -255,8 +258,8 @@ def test_presets_take_overrides_and_unknown_ones_are_refused():
 
 
 def test_epsilon_is_positive_and_as_computed():
-    assert DLinUCB(10, 0.05)._rules[0] == pytest.approx(0.12879147, abs=5e-9)
-    assert DLinUCB.preset("released", 10, 0.05)._rules[0] == pytest.approx(0.12879147 * 0.05, abs=5e-9)
+    assert DLinUCB(10, 0.05)._rules[windows.EPSILON] == pytest.approx(0.12879147, abs=5e-9)
+    assert DLinUCB.preset("released", 10, 0.05)._rules[windows.EPSILON] == pytest.approx(0.12879147 * 0.05, abs=5e-9)
 
 
 def doubted(misses, **settings):
@@ -364,3 +367,80 @@ def test_learning_many_refuses_what_it_cannot_use(features, rewards, message):
     assert {name: array.tobytes() for name, array in policy.state().items()} == before
     with pytest.raises(ValueError, match="learn_many"):
         DLinUCB(2, "auto").learn_many(np.ones((1, 2)), np.ones(1))
+
+
+def test_who_can_learn_many():
+    """A given noise, a model that can, and nobody's own `learn`."""
+
+    class Listening(DLinUCB):
+        def learn(self, features, reward, arm=None):
+            return super().learn(features, reward, arm)
+
+    class Named(DLinUCB):
+        pass
+
+    class Stubborn(RidgeModel):
+        def predict(self, row, x):
+            return 1e6, 0.0
+
+    class Able(RidgeModel):
+        """A model of one's own that says it can."""
+
+        judges_many = True
+
+    assert DLinUCB(2, 0.1).learns_many
+    assert DLinUCB(2, 0.1, model="thompson").learns_many
+    assert Named(2, 0.1).learns_many
+    assert DLinUCB(2, 0.1, model=Able).learns_many
+    for other in (
+        Listening(2, 0.1),
+        DLinUCB(2, "auto"),
+        DLinUCB(2, 0.1, model="logistic"),
+        DLinUCB(2, 0.1, model=Stubborn),
+    ):
+        assert not other.learns_many
+        with pytest.raises(ValueError, match="learn_many"):
+            other.learn_many(np.ones((1, 2)), np.ones(1))
+
+
+def test_models_say_what_they_are_given():
+    """By traits, so that a model of one's own is treated like a shipped one."""
+
+    class Own(RewardModel):
+        size = 1
+        takes_radius = True
+
+        def __init__(self, dim, **settings):
+            self.given = settings
+            super().__init__(dim, ridge=settings["ridge"])
+
+        def reset(self, row):
+            row[:] = 0.0
+
+    class Deaf(Own):
+        follows_noise = False
+
+    given = DLinUCB(3, 0.2, model=Own, radius="released").reward_model.given
+    assert given["noise"] == 0.2
+    assert given["radius"].scale == 0.2
+    given = DLinUCB(3, "auto", model=Own).reward_model.given
+    assert given.keys() == {"ridge", "explore", "delta", "radius", "squared"}
+    assert (given["radius"].scale, given["squared"]) == (1.0, True)
+    assert DLinUCB(3, 0.2, model=Deaf).reward_model.given["noise"] == 0.2
+    with pytest.raises(ValueError, match="model: Deaf cannot follow noise='auto'"):
+        DLinUCB(3, "auto", model=Deaf)
+
+
+def test_every_line_of_algorithm_one_is_marked_in_order():
+    """A reader of the paper finds lines 1 to 27 in the policy's file, one after the other."""
+    source = Path(inspect.getsourcefile(DLinUCB)).read_text()
+    lines = []
+    for first, last in re.findall(r"[Ll]ines? (\d+)(?: (?:to|and) (\d+))?", source):
+        lines += [line for line in range(int(first), int(last or first) + 1) if line not in lines]
+    assert lines == list(range(1, 28))
+
+
+def test_noise_of_a_policy_that_is_told_it_is_not_estimated():
+    policy = DLinUCB(1, 0.1)
+    policy.learn([1.0], 0.3)
+    assert policy.facts() == {"noise": None, "judges_clicks": False}

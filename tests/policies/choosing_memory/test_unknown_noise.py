@@ -182,7 +182,7 @@ def test_the_services_page_does_not_take_a_likelihood_for_a_share():
     assert "%" not in why
 
 
-def test_the_new_member_starts_from_what_the_shadow_found():
+def test_the_new_member_starts_from_what_the_understudy_found():
     """The rate goes from 0.2 to 0.8: a fresh member would start from 0, and the old one lags behind far longer."""
     rng = np.random.default_rng(1)
     policy, lagging = DLinUCB(1, "auto"), LinUCB(1)
@@ -197,7 +197,7 @@ def test_the_new_member_starts_from_what_the_shadow_found():
     assert policy.members[0].age == 0
 
     def beliefs():
-        return [each.model.predict(each.leading_row, np.ones(1))[0] for each in (policy, lagging)]
+        return [each.reward_model.predict(each.leading_row, np.ones(1))[0] for each in (policy, lagging)]
 
     assert beliefs()[0] > beliefs()[1] > 0.2
     for _ in range(100):

@@ -37,7 +37,7 @@ def test_d_linucb_by_hand():
     np.testing.assert_allclose(theta, [0.53140299, 0.31675759], atol=5e-9)
     # With W made from V, as in the authors' code, it would be 0.65893439; with V^-1 alone 0.63690748.
     assert math.sqrt(spread[0, 0]) == pytest.approx(0.61527676, abs=5e-9)
-    mean, width = policy.model.predict(policy.leading_row, np.array([1.0, 0.0]))
+    mean, width = policy.reward_model.predict(policy.leading_row, np.array([1.0, 0.0]))
     assert width / math.sqrt(spread[0, 0]) == pytest.approx(1.32889325, abs=5e-9)
     assert mean == pytest.approx(theta[0])
 
@@ -169,7 +169,7 @@ def test_the_radius_of_sw_linucb():
     expected = 0.1 * math.sqrt(10 * math.log((1 + 200 / 1.0) / 0.01)) + 1.0
     assert window_radius(10, 200, noise=0.1, ridge=1.0, delta=0.01).at(123, 10) == pytest.approx(expected)
     policy = SWLinUCB(10, 0.1, window=200)
-    _, width = policy.model.predict(policy.leading_row, np.eye(10)[0])
+    _, width = policy.reward_model.predict(policy.leading_row, np.eye(10)[0])
     assert width == pytest.approx(expected)  # A^-1 = I
 
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driftbandit import LinUCB, Radius, check_policy
-from driftbandit.policies.scoped.club import CLUB, confidence
+from driftbandit.policies.scoped.club import CLUB
+from driftbandit.policies.scoped.graph import confidence
 from driftbandit.policies.scoped.per_scope import PerScope
 
 

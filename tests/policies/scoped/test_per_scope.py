@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftbandit import UCB1, AdTS, DLinUCB, LinTS, LinUCB, RewardModel, check_policy
+from driftbandit.core import as_scope
 from driftbandit.policies.scoped.per_arm import PerArm
-from driftbandit.policies.scoped.per_scope import PerScope, as_scope, decode_scopes, encode_scopes
+from driftbandit.policies.scoped.per_scope import PerScope
+from driftbandit.policies.scoped.scopes import decode_scopes, encode_scopes
 
 DIM = 3
 BAD_SCOPES = [None, float("nan"), 1.0, True, 2**63, -(2**63) - 1, "", "x" * 101, "a\nb", "\ud800", [1], (1,), b"a"]

@@ -13,7 +13,7 @@ from driftbandit.serving.server import milliseconds
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
 from ..live import live, problem
-from ..test_engine import FailingVFS
+from ..world import FailingVFS
 
 
 @pytest.mark.parametrize("kind", ["full", "sync"])

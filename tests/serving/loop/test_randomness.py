@@ -1,42 +1,66 @@
-"""Draws, probabilities and numbers of arms, from their definitions."""
+"""Arms are drawn with the probabilities that the log says."""
 
 from __future__ import annotations
 
-import hashlib
+from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from scipy import stats
 
-from driftbandit.serving.loop.randomness import BLOCK, arm_number, arm_numbers, chance, draws
+from driftbandit.serving.log.export import probabilities
 
-
-@pytest.mark.parametrize("block", [0, 1, 5])
-def test_draws_are_numpys_uniform_numbers_from_the_blocks_own_counter(block: int) -> None:
-    """A float has 53 bits: NumPy's generator takes the highest 53 of 64 too."""
-    numpys = np.random.Generator(np.random.Philox(key=77, counter=block * 2**128)).random(2 * BLOCK)
-    assert draws(77, block) == numpys.tolist()
-    assert BLOCK == 1024  # a log that was written with another size would replay otherwise
+from ..world import World
 
 
-def test_chances_by_hand() -> None:
-    assert [chance([], 0.3, 4, arm) for arm in range(4)] == [0.25] * 4  # no votes: all alike, whatever the floor
-    assert [chance([1], 0.0, 3, arm) for arm in range(3)] == [0.0, 1.0, 0.0]
-    assert [chance([1], 1.0, 4, arm) for arm in range(4)] == [0.25] * 4
-    assert [chance([0, 2, 2, 2], 0.2, 5, arm) for arm in range(5)] == pytest.approx([0.24, 0.04, 0.64, 0.04, 0.04])
+@pytest.mark.parametrize(
+    "config",
+    [{"policy": "linucb", "floor": 0.2}, {"policy": "lints", "settings": {"explore": 1.0}}, {"policy": "random"}],
+    ids=lambda config: config["policy"],
+)
+def test_arms_are_drawn_with_the_logged_probabilities(world: World, config: dict[str, Any]) -> None:
+    """Chi-square over 100,000 draws (20,000 where the policy is asked 20 times a draw); p above 0.001, seed fixed."""
+    draws = 20_000 if config["policy"] == "lints" else 100_000
+    world.loop(dim=3, window=3600.0, **config)
+    rng = np.random.default_rng(0)
+    arms = world.arms(rng.standard_normal((5, 3)))
+    loop = world.engine.parts("x")[0]
+    expected = np.zeros(5)
+    seen = np.zeros(5)
+    for number in range(draws):
+        event = loop.decide(world.now, f"d{number}", None, loop.pools.of(arms))
+        chances = probabilities(event, loop.config, 5)
+        assert event.propensity == chances[event.index]
+        expected += chances
+        seen[event.index] += 1
+        if loop.waiting > 1000:
+            world.now += 3_600_000
+            loop.tick(world.now)
+    assert expected.sum() == pytest.approx(draws)
+    assert stats.chisquare(seen, expected).pvalue > 0.001
 
 
-@given(st.integers(1, 9), st.lists(st.integers(0, 8), max_size=20), st.floats(0.0, 1.0))
-def test_chances_sum_to_one(size: int, votes: list[int], floor: float) -> None:
-    votes = [vote % size for vote in votes]
-    assert sum(chance(votes, floor, size, arm) for arm in range(size)) == pytest.approx(1.0)
-
-
-def test_numbers_of_arms_are_the_first_63_bits_of_a_hash() -> None:
-    for name in ("", "a", "ü", "sports/1"):
-        digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
-        assert arm_number(name) == int.from_bytes(digest, "little") // 2 < 2**63
-    numbers = arm_numbers(["a", "ü"])
-    assert numbers.dtype == np.int64
-    assert numbers.tolist() == [arm_number("a"), arm_number("ü")]
+def test_inverse_propensity_recovers_the_mean_reward(world: World) -> None:
+    """IPS of the logging policy is its own mean; IPS of 'always arm 0' is arm 0's mean, within 4 standard errors."""
+    world.loop(dim=2, policy="linucb", floor=0.4, window=5.0)
+    means = np.array([0.2, 0.6, 0.4])
+    arms = world.arms(np.array([[1.0, 0.0], [0.0, 1.0], [0.7, 0.7]]))
+    rng = np.random.default_rng(3)
+    loop = world.engine.parts("x")[0]
+    index, chance, reward = [], [], []
+    for number in range(20_000):
+        world.now += 10
+        loop.tick(world.now)
+        event = loop.decide(world.now, f"d{number}", None, loop.pools.of(arms))
+        value = float(rng.random() < means[event.index])
+        loop.reward(world.now, event.id, value, None)
+        index.append(event.index)
+        chance.append(probabilities(event, loop.config, 3))
+        reward.append(value)
+    played, p, r = np.array(index), np.array(chance), np.array(reward)
+    mine = p[np.arange(len(p)), played]
+    on_policy = (p[np.arange(len(p)), played] / mine) * r
+    assert on_policy.mean() == r.mean()
+    for arm in range(3):
+        estimate = (played == arm) / mine * r
+        assert abs(estimate.mean() - means[arm]) < 4 * estimate.std() / np.sqrt(len(r))

@@ -81,8 +81,9 @@ class BOB(ModelPolicy):
         seed: int = 0,
     ) -> None:
         dim = as_dim(dim)
+        noise = as_number("noise", noise, 0.0)
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
-        horizon = as_count("horizon", horizon)
+        self.horizon = horizon = as_count("horizon", horizon)
         self.block = max(1, int(dim * math.sqrt(horizon))) if block is None else as_count("block", block)
         chosen = _spread(self.block) if windows is None else windows
         self.windows = tuple(as_count("windows", window) for window in chosen)
@@ -106,7 +107,10 @@ class BOB(ModelPolicy):
             mixing = min(1.0, math.sqrt(count * math.log(count) / ((math.e - 1.0) * blocks)))
         self.mixing = as_number("mixing", mixing, 0.0, 1.0)
         self._least = as_number("reward_range", reward_range[0])
-        self._span = as_number("reward_range", reward_range[1], self._least, open_low=True) - self._least
+        most = as_number("reward_range", reward_range[1], self._least, open_low=True)
+        self._span = most - self._least
+        self.reward_range = (self._least, most)
+        self.noise, self.ridge, self.explore, self.delta = noise, ridge, explore, delta
         # Most that a block earns, but for a rare excess of noise: H + 2 R sqrt(H ln(T / sqrt(H))).
         spread = 2.0 * noise / self._span
         logarithm = max(math.log(horizon / math.sqrt(self.block)), 0.0)

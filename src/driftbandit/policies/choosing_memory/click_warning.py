@@ -1,43 +1,62 @@
-"""A warning for rewards that are clicks, on which the miss test with a given noise cannot work."""
+"""What dLinUCB warns of when it is given a noise: clicks that the miss test cannot judge, and rewards out of scale."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+import warnings
+from typing import TYPE_CHECKING
+
+from driftbandit.core import Change, Floats
+from driftbandit.state import Stateful
+
+if TYPE_CHECKING:
+    from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
 
 _FIRST_LOOK = 64
-_LEAST = 5  # of the rarer outcome, before its rate is trusted
+"""Rewards after which the watch looks for the first time."""
+
+_LEAST = 5
+"""How often the rarer outcome must have come before its rate is trusted."""
 
 
 class ClickWarning(UserWarning):
     """Rewards are 0 or one other value, and the noise that a policy was given is no use on them."""
 
 
-class Once:
-    """What has been said and need not be said again; copies of a policy share it, so that a thousand warn once."""
+class ClickWatch(Stateful):
+    """Looks at rewards as they come, until a third value shows that they are not clicks, or there was a warning.
 
-    def __init__(self) -> None:
-        self._said: set[str] = set()
+    This is what a `DLinUCB` keeps beside its members when the noise is given. It is not part of the stored state.
+    """
 
-    def first(self, what: str) -> bool:
-        """Whether `what` was not said before; from now on it was."""
-        if what in self._said:
-            return False
-        self._said.add(what)
-        return True
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
-
-
-class ClickWatch:
-    """Looks at rewards as they come until one shows that they are not clicks."""
+    learns_many = True
+    deviation = 0.0
+    lumpy = False
 
     def __init__(self, epsilon: float, delta: float) -> None:
+        self.busy = True
         self.epsilon = epsilon
         self.delta = delta
         self.value = 0.0
         self.rounds = self.hits = 0
+
+    def before(self, policy: DLinUCB, x: Floats, reward: float) -> None:
+        """Do nothing before the members learn."""
+
+    def after(
+        self, policy: DLinUCB, x: Floats, reward: float, seen: object, changes: tuple[Change, ...]
+    ) -> tuple[Change, ...]:
+        """Count a reward that the members have learned, and warn if the rewards are clicks and the noise is no use.
+
+        This comes last, so that neither bad features nor the warning, as an error, leave a policy half taught.
+        """
+        if not self.still_clicks(reward):
+            self.busy = False
+        elif (problem := self.verdict()) is not None:
+            self.busy = False
+            if policy.warned.first("clicks"):
+                warnings.warn(problem, ClickWarning, stacklevel=3)
+        return changes
 
     def still_clicks(self, reward: float) -> bool:
         """Count a reward; False if it is a third value."""
@@ -51,8 +70,8 @@ class ClickWatch:
         return True
 
     def verdict(self) -> str | None:
-        """What is wrong, now and then: None when it is too early to look, or nothing is wrong."""
-        if self.rounds < _FIRST_LOOK or self.rounds & (self.rounds - 1):  # at powers of two
+        """What is wrong; None if nothing is, or between two looks, which come at powers of two."""
+        if self.rounds < _FIRST_LOOK or self.rounds & (self.rounds - 1):
             return None
         rarer = min(self.hits, self.rounds - self.hits)
         if rarer < _LEAST:
@@ -72,4 +91,15 @@ class ClickWatch:
             f"rewards are 0 or {self.value:g}, {100 * share:.3g} % of them {self.value:g}: {problem}. No noise level "
             "works on single clicks; use noise='auto', or learn from means of n of them with "
             f"noise={deviation:.2g}/sqrt(n)"
+        )
+
+
+def warn_of_scale(policy: DLinUCB) -> None:
+    """Warn, once, that a member was retired without having accepted a reward; called by the policy's review."""
+    if policy.warned.first("scale"):
+        warnings.warn(
+            "a member was retired without having accepted a single reward: rewards fall outside a fresh member's "
+            "interval; scale them down (a ridge member takes |theta| <= 1 for granted) or raise noise",
+            RuntimeWarning,
+            stacklevel=4,
         )

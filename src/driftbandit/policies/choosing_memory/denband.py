@@ -63,9 +63,9 @@ class DenBand(PolicyBase):
     """Dynamic ensemble of bandits with arm-dependent auditors.
 
     Members and their test of a single reward are dLinUCB's. `choose` keeps nothing, so an arm about which no member is
-    right is scored as a fresh member would score it, and the member is spawned when such an arm has been played, at
-    most one a round. A member is never retired for being wrong: when an old taste returns, its member may be trusted
-    again, which is no change that is reported. At `max_members` the one that was not trusted for longest makes room.
+    right is scored as a fresh member would score it. A new member is spawned once such an arm has been played, at most
+    one per round. A member is never retired for being wrong: when an old taste returns, its member may be trusted
+    again, and that is not reported as a change. At `max_members` the one that was not trusted for longest makes room.
 
     The authors' code all but removes the auditor's width (a factor of 0.002) and leaves the noise bound of one reward
     as the only allowance. Here the width counts, and the allowance is smaller: residuals are averaged, and so is their
@@ -145,7 +145,7 @@ class DenBand(PolicyBase):
         self._act = (radius if self.explore is None else Radius.fixed(self.explore)).settings(self.ridge)
         self._audit = Radius.fixed(self.audit * self.noise).settings(self.ridge)
         epsilon = NormalDist().inv_cdf(1.0 - self.delta / 2.0) * self.noise  # dLinUCB's bound on a reward's noise
-        self._rules = np.array([epsilon, self.slack * epsilon])
+        self._rules = np.array([epsilon, self.slack * epsilon])  # in the slots that `kernels.auditors` names
         size = kernel.row_size(self.dim)
         self._bank = np.zeros((1, size))  # of members: [n, theta, A^-1]
         self._auditors = np.zeros((1, size))  # the same over the window, with G for A

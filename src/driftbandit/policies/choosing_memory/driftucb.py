@@ -76,8 +76,8 @@ class DriftUCB(PolicyBase):
     dim : int
         Number of features.
     explore : float
-        Multiplier of an arm's standard deviation in the choice; it rises to `explore_most` while the chosen arms are
-        much better known than the others shown.
+        Multiplier of an arm's standard deviation in the choice; it rises to `explore_most` while the arms played are
+        much better known than the arms shown.
     explore_most : float, optional
         See `explore`; by default 3, or `explore` if that is more.
     delta : float
@@ -214,8 +214,8 @@ class DriftUCB(PolicyBase):
         if not np.isfinite(features).all():
             return not_finite(features)
         return ValueError(
-            f"features: an absolute value of {np.abs(features).max():g} is too large beside the first ones seen "
-            f"(|x|^2 was {self._memo[scales.FIRST_SQUARE]:g} on average); scale the features"
+            f"features: an absolute value of {np.abs(features).max():g} is too large beside the first ones learned "
+            f"(|x|^2 was {self._memo[scales.FIRST_SQUARE]:g}); scale the features"
         )
 
     def _weights(self) -> Floats:

@@ -36,6 +36,9 @@ DISCOUNTS = (1.0, 0.9995, 0.999, 0.995, 0.99, 0.98, 0.95)
 _LEAST_NOISE = 1e-3
 """Noise below this share of the reward range weighs predictions no more sharply."""
 
+_LOW, _HIGH, _RATE, _SHARE = range(4)
+"""Slots of the rules: the range of rewards, eta, and the share of weight that moves in a round."""
+
 
 class ExpDiscounts(MemberPolicy):
     """D-LinUCB with exponential weights over its discount.
@@ -97,6 +100,7 @@ class ExpDiscounts(MemberPolicy):
         seed: int = 0,
     ) -> None:
         dim = as_dim(dim)
+        noise = as_number("noise", noise, 0.0)
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
         radius = Radius.abbasi_yadkori(dim, noise=noise, ridge=ridge, delta=delta)
         super().__init__(dim, DiscountedModel(dim, ridge=ridge, explore=explore, radius=radius), seed)
@@ -105,6 +109,8 @@ class ExpDiscounts(MemberPolicy):
             raise ValueError("discounts: expected at least one, got none")
         low = as_number("reward_range", reward_range[0])
         high = as_number("reward_range", reward_range[1], low, open_low=True)
+        self.reward_range = (low, high)
+        self.noise, self.ridge, self.explore, self.delta = noise, ridge, explore, delta
         if rate is None:
             rate = (high - low) ** 2 / (2.0 * max(noise, _LEAST_NOISE * (high - low)) ** 2)
         self.rate = as_number("rate", rate, 0.0)
@@ -116,6 +122,11 @@ class ExpDiscounts(MemberPolicy):
         self._table = np.array(self.discounts)
         self._bank = np.tile(self._bank, (count, 1))
         self._weights = np.full(count, 1.0 / count)
+
+    @property
+    def is_random(self) -> bool:
+        """Whether arms are forced now and then."""
+        return self.forced > 0.0
 
     @property
     def weights(self) -> dict[float, float]:
@@ -131,7 +142,7 @@ class ExpDiscounts(MemberPolicy):
         """Index of the arm that the heaviest model would play, or rarely a random one."""
         if self.forced:
             pool = as_pool(features, self.dim)
-            if not kernel.usable(pool, float(self._settings[0])):  # before anything is drawn
+            if not kernel.usable(pool, float(self._settings[kernel.RIDGE])):  # before anything is drawn
                 raise not_finite(pool)
             if self._generator.random() < self.forced:
                 return int(self._generator.integers(len(pool)))
@@ -160,8 +171,8 @@ def _round(
     settings: Floats, bank: Floats, discounts: Floats, weights: Floats, rules: Floats, x: Floats, reward: float
 ) -> int:
     """Losses, fixed-share weights, updates; the heaviest model, or -1, with nothing touched, where not usable."""
-    low, high, rate, share = rules[0], rules[1], rules[2], rules[3]
-    if not kernel.usable(x.reshape(1, len(x)), settings[0]):
+    low, high, rate, share = rules[_LOW], rules[_HIGH], rules[_RATE], rules[_SHARE]
+    if not kernel.usable(x.reshape(1, len(x)), settings[kernel.RIDGE]):
         return -1
     count = len(weights)
     losses = np.empty(count)
@@ -169,7 +180,7 @@ def _round(
     for m in range(count):
         mean = 0.0
         for i in range(len(x)):
-            mean += bank[m, 1 + i] * x[i]
+            mean += bank[m, kernel.THETA + i] * x[i]
         losses[m] = ((clipped - min(max(mean, low), high)) / (high - low)) ** 2
     least = losses.min()  # taken off all losses alike, so that not every weight can vanish
     total = 0.0

@@ -1,26 +1,45 @@
-"""What a dLinUCB that is not told the noise keeps beside its members: an estimate of it, and a test for clicks."""
+"""``noise='auto'``: what a dLinUCB that is not told the noise does beside Algorithm 1.
+
+Before every reward, epsilon of the miss test becomes what the estimated noise allows; after it, the leading member's
+residual goes into the estimate. Clicks say little one by one: while rewards are clicks, epsilon is infinite, so that
+the only member learns them all, and an `Understudy` collects evidence over many of them. Once there is enough, a new
+member takes the place of the only one.
+"""
 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, ClassVar
 
-from driftbandit.core import Floats
+import numpy as np
+
+from driftbandit.core import Change, Floats, not_finite
 from driftbandit.detection.noise import NoiseEstimate
-from driftbandit.detection.shadow import Shadow
-from driftbandit.models import RewardModel
+from driftbandit.detection.understudy import Understudy
+from driftbandit.kernels import windows
+from driftbandit.kernels.ridge import usable
 from driftbandit.state import Stateful
+
+if TYPE_CHECKING:
+    from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
+
+CLICK_EVIDENCE = ("log_likelihood_ratio", "bound", "age", "updates")
+"""Names of the numbers of a change that many clicks revealed, instead of the miss rate."""
 
 _SETTLED = 2
 """Rewards per feature that a member needs before its residuals count as noise."""
 
 _FRESH = 250
-"""For how many more it is fresh; enough for an estimate within 5 %."""
+"""For how many rewards after that a member is fresh; enough for an estimate within 5 %."""
 
 _GROWN = 10
 """Rewards per feature that a member needs before clicks are held against it."""
 
 _STRETCH = 10
-"""Windows that a shadow follows at most."""
+"""Windows that an understudy follows at most."""
+
+Seen = tuple[float, float, int]
+"""The leading member's residual, its leverage x' A^-1 x, and how many rewards the member had learned."""
 
 
 class UnknownNoise(Stateful):
@@ -38,7 +57,10 @@ class UnknownNoise(Stateful):
         Log-likelihood ratio at which clicks show a shift.
     """
 
-    _parts = ("_estimate", "_shadow")
+    busy = True
+    learns_many = False
+    _parts = ("_estimate", "_understudy")
+    _stored_as: ClassVar[dict[str, str]] = {"_understudy": "shadow"}
 
     def __init__(self, dim: int, *, window: int, quantile: float, squared: bool, alarm: float) -> None:
         self._dim = dim
@@ -47,20 +69,16 @@ class UnknownNoise(Stateful):
         self._squared = squared
         self.alarm = alarm
         self._estimate = NoiseEstimate()
-        self._shadow = Shadow(dim)
+        self._understudy = Understudy(dim)
 
     @property
     def deviation(self) -> float:
         """Estimated standard deviation of a reward around its mean; 0 before there is one."""
         return self._estimate.deviation
 
-    def deviation_and_reach(self) -> tuple[float, float]:
-        """That, and what |theta| may be."""
-        return self._estimate.deviation_and_reach()
-
     @property
     def epsilon(self) -> float:
-        """Bound on the noise of a single reward; infinite where nothing can be judged by it."""
+        """Bound on the noise of a single reward; infinite while no single reward can be judged."""
         noise, reach = self._estimate.deviation_and_reach()
         if self.lumpy or not noise:
             return math.inf
@@ -71,31 +89,60 @@ class UnknownNoise(Stateful):
         """Whether rewards so far are clicks or the like, which say little one by one."""
         return self._estimate.lumpy
 
-    def observe(self, x: Floats, reward: float, residual: float, leverage: float, updates: int) -> None:
-        """Learn from a reward, and from the residual of the member that leads, which had so many updates."""
+    def before(self, policy: DLinUCB, x: Floats, reward: float) -> Seen:
+        """Set epsilon, and look at the reward from where the leading member stands before it learns."""
+        mean, leverage = policy._model.measure(policy.leading_row, x)
+        if not math.isfinite(mean) or not math.isfinite(leverage) or not usable(x[np.newaxis], policy.ridge):
+            raise not_finite(x)
+        policy._rules[windows.EPSILON] = self.epsilon
+        return reward - mean, leverage, int(policy._ledger[policy._leader, windows.UPDATES])
+
+    def after(
+        self, policy: DLinUCB, x: Floats, reward: float, seen: Seen | None, changes: tuple[Change, ...]
+    ) -> tuple[Change, ...]:
+        """Learn about the noise from a reward that the members have learned; returns the changes so far and its own."""
+        assert seen is not None  # what `before` returned
+        if self.lumpy:
+            evidence = self._suspicion(x, reward, seen)
+            if evidence >= self.alarm:
+                changes = self._replace_member(policy, evidence)
+        elif any(change.kind == "spawned" and change.evidence["age"] < policy.window for change in changes):
+            self._estimate.forget()  # an alarm so soon after the last one means that the estimate was too low
+        self._observe(x, reward, seen)
+        policy._model.tune(policy._bank[: policy._count], *self._estimate.deviation_and_reach())
+        return changes
+
+    def _observe(self, x: Floats, reward: float, seen: Seen) -> None:
+        residual, leverage, updates = seen
         self._estimate.observe(x, reward)
         age = updates - _SETTLED * self._dim
         if age >= 0 and not self.lumpy:
             self._estimate.add_residual(residual, leverage, fresh=age < _FRESH)
 
-    def suspicion(self, x: Floats, reward: float, residual: float, leverage: float, updates: int) -> float:
-        """How much speaks for the only member being out of date, given this reward; before `observe`."""
+    def _suspicion(self, x: Floats, reward: float, seen: Seen) -> float:
+        """How much speaks for the only member being out of date, given this reward; before `_observe`."""
+        residual, leverage, updates = seen
         noise = self.deviation
         if not noise:
             return 0.0
-        if not self._shadow.running:
+        if not self._understudy.running:
             if updates < _GROWN * self._dim:
                 return 0.0
-            self._shadow.start(min(updates, self._longest), self._estimate.mean_square)
+            self._understudy.start(min(updates, self._longest), self._estimate.mean_square)
         scaled = residual / math.sqrt(1.0 + leverage)
-        self._shadow.follow(x, scaled, noise * noise, reward == self._estimate.lump)
-        return self._shadow.evidence
+        self._understudy.follow(x, scaled, noise * noise, reward == self._estimate.lump)
+        return self._understudy.evidence
 
-    def correct(self, model: RewardModel, row: Floats) -> None:
-        """Make the only member a new one, with what its shadow found out, and stop following it."""
-        model.correct(row, self._shadow.change, self._shadow.ridge)
-        self._shadow.stop()
-
-    def doubt(self) -> None:
-        """Forget the estimate: an alarm so soon after the last one means that it was too low."""
-        self._estimate.forget()
+    def _replace_member(self, policy: DLinUCB, evidence: float) -> tuple[Change, ...]:
+        """Let a new member, corrected by what the understudy learned, take the place of the only one."""
+        age, updates = policy._ledger[0, [windows.AGE, windows.UPDATES]].tolist()
+        numbers = evidence, self.alarm, float(age), float(updates)
+        why = dict(zip(CLICK_EVIDENCE, numbers, strict=True))
+        changes = (
+            Change(policy.rounds, "spawned", policy._spawned, why),
+            Change(policy.rounds, "retired", policy.leader, why),
+        )
+        policy._model.correct(policy._bank[0], self._understudy.change, self._understudy.ridge)
+        self._understudy.stop()
+        policy._enter(0)
+        return policy._report(*changes)

@@ -61,6 +61,7 @@ class LogisticUCB(ModelPolicy):
         explore = as_number("explore", explore, 0.0)
         super().__init__(dim, LogisticModel(as_dim(dim), ridge=ridge, explore=explore))
         self._scale = RewardScale(reward_range)
+        self.ridge, self.explore, self.reward_range = ridge, explore, self._scale.range
 
     @property
     def clipped(self) -> int:

@@ -115,6 +115,7 @@ class UCBGLM(PolicyBase):
             published = filippi_radius(self.dim, slope=slope, delta=delta, horizon=horizon)
         usual = 0.2 if radius == "li" else 0.001
         self.explore = usual if explore is None else as_number("explore", explore, 0.0)
+        self.slope, self.delta, self.horizon = slope, delta, horizon
         self.refit = as_number("refit", refit, 0.0, 1.0)
         self.warm_up = as_count("warm_up", warm_up, least=0)
         self._settings = Radius(self.explore * published.scale, published.growth, published.constant).settings(ridge)
@@ -123,7 +124,9 @@ class UCBGLM(PolicyBase):
         self._examples = np.zeros((_FIRST_CAPACITY, self.dim + 1))  # features and reward
         self._fitted = 0  # rewards that theta has been fitted to
         self._scale = RewardScale(reward_range)
+        self.reward_range = self._scale.range
         self._generator = new_generator(seed)
+        self.seed = int(seed)
 
     @property
     def clipped(self) -> int:
@@ -133,7 +136,12 @@ class UCBGLM(PolicyBase):
     @property
     def theta(self) -> Floats:
         """The latest fit."""
-        return self._bank[0, 1 : 1 + self.dim].copy()
+        return self._theta.copy()
+
+    @property
+    def _theta(self) -> Floats:
+        theta: Floats = self._bank[0, kernel.THETA : kernel.THETA + self.dim]
+        return theta
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play among this round's candidates, shape (K, dim)."""
@@ -158,7 +166,7 @@ class UCBGLM(PolicyBase):
         self._examples[self.rounds, -1] = scaled
         self.rounds += 1
         if self.rounds - self._fitted > self.refit * self.rounds:
-            fit(self._examples, self.rounds, self.ridge, self._bank[0, 1 : 1 + self.dim])
+            fit(self._examples, self.rounds, self.ridge, self._theta)
             self._fitted = self.rounds
         self._scale.note(reward)
         return ()

@@ -218,7 +218,9 @@ class ArmPolicy(PolicyBase):
     def __init__(self, reward_range: tuple[float, float], seed: int) -> None:
         super().__init__()
         self._scale = RewardScale(reward_range)
+        self.reward_range = self._scale.range
         self._generator = new_generator(seed)
+        self.seed = int(seed)
 
     @property
     def clipped(self) -> int:

@@ -71,6 +71,7 @@ class BrownianRestless(ArmPolicy):
         self.phase = None if phase is None else as_count("phase", phase, least=2)
         self.suspicion = as_number("suspicion", suspicion, 0.0)
         self._table = ArmTable(max_arms)
+        self.max_arms = self._table.max_arms
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play; `arms` are the ids of this round's pool."""

@@ -72,6 +72,7 @@ class CusumUCB(ArmPolicy):
         self.random_share = as_number("random_share", random_share, 0.0, 1.0)
         self.explore = as_number("explore", explore, 0.0)
         self._table = ArmTable(max_arms, extra_columns=cusum.COLUMNS)
+        self.max_arms = self._table.max_arms
 
     @classmethod
     def for_horizon(cls, horizon: int, changes: int, **settings: Any) -> Self:

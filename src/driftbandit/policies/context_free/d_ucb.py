@@ -69,6 +69,7 @@ class DUCB(ArmPolicy):
         self.prior_mean = as_number("prior_mean", prior_mean, 0.0, 1.0)
         self.prior_count = as_number("prior_count", prior_count, 0.0)
         self._table = ArmTable(max_arms)
+        self.max_arms = self._table.max_arms
 
     @classmethod
     def for_horizon(cls, horizon: int, changes: int, **settings: Any) -> Self:

@@ -62,7 +62,9 @@ class GammaRestart(ArmPolicy):
             raise ValueError(f"apply: expected 'alarm' or 'round', got {apply!r}")
         self.apply = apply
         self._table = ArmTable(max_arms, ranked=True)
+        self.max_arms = self._table.max_arms
         self._test = PageHinkley(slack=slack, threshold=threshold)
+        self.slack, self.threshold = self._test.slack, self._test.threshold
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play; `arms` are the ids of this round's pool."""

@@ -90,6 +90,7 @@ class GLRklUCB(ArmPolicy):
         )
         self.check_every = as_count("check_every", check_every)
         self._table = ArmTable(max_arms, extra_columns=_TEST - kernel.COLUMNS + glr.row_size(self.splits))
+        self.max_arms = self._table.max_arms
         self.alarms = 0
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:

@@ -79,6 +79,7 @@ class MUCB(ArmPolicy):
                 f"window: its test can never fire in {horizon:,} rounds; expected more than {least:.0f}, got {window}"
             )
         self._table = ArmTable(max_arms, extra_columns=1 + mean_shift.RING + self.window)
+        self.max_arms = self._table.max_arms
 
     @classmethod
     def for_horizon(

@@ -75,6 +75,7 @@ class MetaBandit(ArmPolicy):
         self._fresh = ArmTable(max_arms, ranked=True)
         self._referee = ArmTable(2)
         self._test = PageHinkley(slack=slack, threshold=threshold)
+        self.max_arms, self.slack, self.threshold = self._old.max_arms, self._test.slack, self._test.threshold
         self._left = 0  # rounds left of a trial, 0 outside
         self._incumbent = self._spawned = 0  # member ids: of the old bandit, and the last one given out
 

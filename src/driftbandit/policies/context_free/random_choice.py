@@ -35,6 +35,7 @@ class RandomChoice(PolicyBase):
     def __init__(self, *, seed: int = 0) -> None:
         super().__init__()
         self._generator = new_generator(seed)
+        self.seed = int(seed)
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of a random arm; the pool is known by its features or its arm ids."""

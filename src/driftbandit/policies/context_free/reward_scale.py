@@ -33,6 +33,8 @@ class RewardScale(Stateful):
             raise ValueError(f"reward_range: expected the lowest and the highest reward, got {reward_range!r}")
         self.low = as_number("reward_range", ends[0])
         self.high = as_number("reward_range", ends[1], self.low, LARGEST, open_low=True)
+        self.range = None if self.strict else (self.low, self.high)
+        """As it was given."""
         self.clipped = 0
         """Rewards seen outside the range."""
 

@@ -54,6 +54,7 @@ class UCB1(ArmPolicy):
         self.prior_mean = as_number("prior_mean", prior_mean, 0.0, 1.0)
         self.prior_count = as_number("prior_count", prior_count, 0.0)
         self._table = ArmTable(max_arms)
+        self.max_arms = self._table.max_arms
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play; `arms` are the ids of this round's pool."""

@@ -72,6 +72,7 @@ class WMDUCB1(ArmPolicy):
         self.threshold = math.sqrt(math.log(2.0 / self.delta) / self.window)
         per_arm = 2 * self.window if stream == "arm" else 0
         self._table = ArmTable(max_arms, extra_columns=per_arm)
+        self.max_arms = self._table.max_arms
         self._pooled = _Ring(0 if stream == "arm" else 2 * self.window)
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:

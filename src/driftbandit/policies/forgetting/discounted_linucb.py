@@ -2,8 +2,8 @@
 
 Every reward weighs `discount` times what it did a round ago, so that the estimate follows tastes that drift, and old
 regimes fade after shifts, without any test. The bonus uses a second matrix with the weights squared, because that is
-how the noise of a weighted sum adds up. Russac, Vernade and Cappe, NeurIPS 2019. Not to be confused with dLinUCB, which
-tests for shifts.
+how the noise of a weighted sum adds up. Russac, Vernade and Cappe, NeurIPS 2019, Algorithm 1, whose steps are marked
+below. Not to be confused with dLinUCB, which tests for shifts.
 """
 
 from __future__ import annotations
@@ -64,7 +64,20 @@ class DiscountedLinUCB(ModelPolicy):
         dim = as_dim(dim)
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
         radius = Radius.abbasi_yadkori(dim, noise=noise, ridge=ridge, delta=delta)
-        super().__init__(dim, DiscountedModel(dim, discount=discount, ridge=ridge, explore=explore, radius=radius))
+        # V = W = ridge * I, b = 0, in `kernels.discounted.reset`
+        model = DiscountedModel(dim, discount=discount, ridge=ridge, explore=explore, radius=radius)
+        super().__init__(dim, model)
+        self.noise, self.discount, self.ridge, self.explore, self.delta = noise, model.discount, ridge, explore, delta
+
+    # Compiled, in `kernels.ridge.optimistic_arm`:
+    # play argmax x'theta + radius * sqrt(x' V^-1 W V^-1 x)
+    choose = ModelPolicy.choose
+
+    # Compiled, in `kernels.discounted.update`, with gamma = `discount` and lambda = `ridge`:
+    # V = gamma V + x x' + (1 - gamma) lambda I
+    # W = gamma^2 W + x x' + (1 - gamma^2) lambda I
+    # b = gamma b + r x, theta = V^-1 b
+    learn = ModelPolicy.learn
 
 
 _GRID = {"discount": (0.95, 0.98, 0.99, 0.995, 0.998), "strength": ("noise", ".1")}

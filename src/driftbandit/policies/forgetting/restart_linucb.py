@@ -1,7 +1,7 @@
 """RestartLinUCB: LinUCB that forgets everything at fixed intervals.
 
 The simplest way to live with change: whatever happens, nothing older than one period can mislead. It pays for it by
-learning from nothing every time. Zhao, Zhang, Jiang and Zhou, AISTATS 2020.
+learning from nothing every time. Zhao, Zhang, Jiang and Zhou, AISTATS 2020, whose steps are marked below.
 """
 
 from __future__ import annotations
@@ -60,11 +60,15 @@ class RestartLinUCB(ModelPolicy):
         radius = Radius.abbasi_yadkori(dim, noise=noise, ridge=ridge, delta=delta)
         super().__init__(dim, RidgeModel(dim, ridge=ridge, explore=explore, radius=radius))
         self.period = as_count("period", period)
+        self.noise, self.ridge, self.explore, self.delta = noise, ridge, explore, delta
+
+    # Play argmax x'theta + radius * sqrt(x' A^-1 x), compiled in `kernels.ridge.optimistic_arm`.
+    choose = ModelPolicy.choose
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn as `LinUCB` does; the last reward of a period is forgotten with everything else."""
-        changes = super().learn(features, reward, arm)
-        if self.rounds % self.period == 0:
+        changes = super().learn(features, reward, arm)  # A += x x', b += r x, theta = A^-1 b: `kernels.ridge.update`
+        if self.rounds % self.period == 0:  # every H rewards: A = ridge * I, b = 0
             self._model.reset(self._row)
         return changes
 

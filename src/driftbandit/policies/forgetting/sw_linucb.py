@@ -1,7 +1,8 @@
 """SW-LinUCB: LinUCB on a sliding window.
 
 The last `window` rewards count fully and those before not at all, so that whatever happened longer ago cannot mislead.
-It needs no test, and never knows more than one window. Cheung, Simchi-Levi and Zhu, AISTATS 2019.
+It needs no test, and never knows more than one window. Cheung, Simchi-Levi and Zhu, AISTATS 2019; the steps of their
+SW-UCB are marked below.
 """
 
 from __future__ import annotations
@@ -59,7 +60,19 @@ class SWLinUCB(ModelPolicy):
         dim = as_dim(dim)
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
         radius = window_radius(dim, window, noise=noise, ridge=ridge, delta=delta)
-        super().__init__(dim, WindowedModel(dim, window=window, ridge=ridge, explore=explore, radius=radius))
+        # A = ridge * I, b = 0, in `kernels.ridge.reset`
+        model = WindowedModel(dim, window=window, ridge=ridge, explore=explore, radius=radius)
+        super().__init__(dim, model)
+        self.noise, self.window, self.ridge, self.explore, self.delta = noise, model.window, ridge, explore, delta
+
+    # Compiled, in `kernels.ridge.optimistic_arm`:
+    # play argmax x'theta + radius * sqrt(x' A^-1 x), with the constant radius of `models.windowed.window_radius`
+    choose = ModelPolicy.choose
+
+    # Compiled, in `kernels.windowed.update`:
+    # A += x x' and b += r x for the new reward, A -= x x' and b -= r x for the one that leaves the window
+    # theta = A^-1 b
+    learn = ModelPolicy.learn
 
 
 _GRID = {"window": (50, 100, 200, 400, 1000), "strength": ("noise", ".1")}

@@ -2,7 +2,8 @@
 
 The policy plays the arm with the highest x'theta + explore * sqrt(x' A^-1 x): arms in directions with little data get
 the benefit of the doubt. It assumes that tastes never change, which makes it the yardstick for everything else here.
-Li, Chu, Langford and Schapire, WWW 2010.
+Li, Chu, Langford and Schapire, WWW 2010; the lines marked below are those of their Algorithm 1, with one theta for all
+arms.
 """
 
 from __future__ import annotations
@@ -40,7 +41,22 @@ class LinUCB(ModelPolicy):
 
     def __init__(self, dim: int, *, ridge: float = 0.1, explore: float | Radius = 0.6) -> None:
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
+        # lines 4 to 6: A = ridge * I, b = 0, in `kernels.ridge.reset`
         super().__init__(dim, RidgeModel(as_dim(dim), ridge=ridge, explore=explore))
+        self.ridge, self.explore = ridge, explore
+
+    # Compiled, in `kernels.ridge.optimistic_arm`:
+    # line 2: the candidates x_a are the rows of `features`
+    # line 8: theta = A^-1 b, which the row holds up to date
+    # line 9: p_a = theta'x_a + explore * sqrt(x_a' A^-1 x_a), in full only for arms that may have the highest
+    # line 11: the arm with the highest p_a; the lowest index on a tie, which the paper leaves open
+    choose = ModelPolicy.choose
+
+    # Compiled, in `kernels.ridge.update`:
+    # line 11: the reward r of the arm x that was played
+    # line 12: A += x x'. What is kept is A^-1 -= w w', with z = A^-1 x and w = z / sqrt(1 + x'z)
+    # line 13: b += r x. What is kept is theta += z (r - x'theta) / (1 + x'z)
+    learn = ModelPolicy.learn
 
 
 _GRID = {"strength": ("noise", "half", ".3", ".1", "1/.5")}
@@ -54,14 +70,6 @@ ENTRIES = (
         settings=from_brief("dim"),
         page="linucb",
         place=80,
-        variants=(
-            Variants(
-                "linucb-tuned",
-                "LinUCB, tuned",
-                {"strength": ("noise", "half", ".3", ".1", "1/.5")},
-                with_strength,
-                place=20,
-            ),
-        ),
+        variants=(Variants("linucb-tuned", "LinUCB, tuned", _GRID, with_strength, place=20),),
     ),
 )

@@ -50,7 +50,8 @@ class OracleLinUCB(LinUCB):
         explore: float | Radius = 0.6,
     ) -> None:
         super().__init__(dim, ridge=ridge, explore=explore)
-        self._shifts = frozenset(as_count("shifts", shift, least=0) for shift in shifts)
+        self.shifts = tuple(as_count("shifts", shift, least=0) for shift in shifts)
+        self._shifts = frozenset(self.shifts)
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn as `LinUCB` does; the last reward before a shift is forgotten with everything else."""

@@ -29,7 +29,7 @@ class AdTS(ModelPolicy):
     explore : float
         Scale of the posterior's standard deviation (v).
     per_arm : bool
-        Draw a fresh theta for every arm, as the released code does, instead of one a round, as the paper says.
+        Draw a fresh theta for every arm, as the released code does, instead of one per round, as the paper says.
     window : int
         Rounds in each of the two windows.
     check_every : int
@@ -74,8 +74,9 @@ class AdTS(ModelPolicy):
         seed: int = 0,
     ) -> None:
         self.ridge = as_number("ridge", ridge, 0.0, open_low=True)
-        explore = as_number("explore", explore, 0.0)
-        model = ThompsonModel(as_dim(dim), ridge=self.ridge, explore=explore, per_arm=per_arm)
+        self.explore = as_number("explore", explore, 0.0)
+        self.per_arm = bool(per_arm)
+        model = ThompsonModel(as_dim(dim), ridge=self.ridge, explore=self.explore, per_arm=self.per_arm)
         super().__init__(dim, model, seed)
         self.window = as_count("window", window)
         self.check_every = as_count("check_every", check_every)
@@ -84,7 +85,8 @@ class AdTS(ModelPolicy):
         self.level = as_number("level", level, 0.0, 1.0)
         self._recent = np.zeros((2 * self.window, self.dim + 1))  # a ring of features and reward
         self._since = 0  # rounds since the last change
-        self._distances = np.zeros(as_count("most_checks", most_checks, least=least_checks))
+        self.most_checks = as_count("most_checks", most_checks, least=least_checks)
+        self._distances = np.zeros(self.most_checks)
         self._checks = 0
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:

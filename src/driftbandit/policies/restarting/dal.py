@@ -105,7 +105,7 @@ class DAL(ModelPolicy):
         self.noise = as_number("noise", noise, 0.0, open_low=True)
         radius = Radius.abbasi_yadkori(dim, noise=self.noise, ridge=ridge, delta=delta)
         super().__init__(dim, RidgeModel(dim, ridge=ridge, explore=explore, radius=radius))
-        self.ridge = ridge
+        self.ridge, self.explore, self.delta = ridge, explore, delta
         self.horizon = as_count("horizon", horizon, least=2)
         self.forcing = as_number("forcing", forcing, 0.0)
         alarm = 1.0 / math.sqrt(self.horizon) if false_alarm is None else false_alarm
@@ -131,6 +131,11 @@ class DAL(ModelPolicy):
         direction = self._since % math.ceil(self.dim / self.share)
         return direction if direction < self.dim else None
 
+    @property
+    def is_random(self) -> bool:
+        """No: which rounds are forced, and in which direction, follows from the number of rewards."""
+        return False
+
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm that LinUCB would play, or in a forced round of the one that looks in its direction."""
         direction = self.forced
@@ -155,7 +160,7 @@ class DAL(ModelPolicy):
         self.rounds += 1
         self._since += 1
         if self._since == self.burn_in:
-            self._reference[:] = self._row[1 : 1 + self.dim]
+            self._reference[:] = self._row[kernel.THETA : kernel.THETA + self.dim]
         if direction is None or self._since <= self.burn_in:
             return ()
         return self._watch(direction, x, reward)

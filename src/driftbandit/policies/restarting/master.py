@@ -96,7 +96,7 @@ class MASTER(MemberPolicy):
         acts = radius if explore is None else explore
         acts = acts if isinstance(acts, Radius) else Radius.fixed(acts)
         super().__init__(dim, RidgeModel(dim, ridge=ridge, explore=acts, radius=acts), seed)
-        horizon = as_count("horizon", horizon)
+        self.horizon = horizon = as_count("horizon", horizon)
         if scale is None:
             scale = 6.0 * (math.log2(horizon) + 1.0) * 2.0 * math.log(horizon)  # ln(T / delta) = 2 ln T
         self.scale = as_number("scale", scale, 0.0)
@@ -104,9 +104,12 @@ class MASTER(MemberPolicy):
         self.first = None if first is None else as_number("first", first, 0.0)
         self.second = as_number("second", second, 0.0)
         self._least = as_number("reward_range", reward_range[0])
-        self._span = as_number("reward_range", reward_range[1], self._least, open_low=True) - self._least
+        most = as_number("reward_range", reward_range[1], self._least, open_low=True)
+        self._span = most - self._least
+        self.reward_range = (self._least, most)
+        self.noise, self.ridge, self.explore, self.delta = noise, ridge, explore, delta
         orders = math.ceil(math.log2(horizon)) + 1
-        self._bank = np.tile(self._bank, (orders, 1))  # same-length instances never overlap: one row an order
+        self._bank = np.tile(self._bank, (orders, 1))  # same-length instances never overlap: one row per order
         self._live = np.zeros(orders, dtype=np.int64)
         self._marks = np.zeros(orders)  # the block's earnings when the instance started
         self._order = self._spent = 0

@@ -32,6 +32,9 @@ from driftbandit.policies.entry import Entry, noise_as_width
 _NOT_USABLE, _NO_TEST = -2.0, -1.0
 """What `_step` answers instead of a gap."""
 
+_HELD, _OLDEST = range(2)
+"""Slots of the ring: how many rewards the window holds, and the place of the oldest."""
+
 
 class PSLinUCB(ModelPolicy):
     """Piecewise-stationary LinUCB.
@@ -84,16 +87,17 @@ class PSLinUCB(ModelPolicy):
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
         super().__init__(dim, RidgeModel(as_dim(dim), ridge=ridge, explore=explore))
         self.window = as_count("window", window)
-        noise = as_number("noise", noise, 0.0)
-        delta = as_number("delta", delta, 0.0, 1.0, open_low=True)
+        self.ridge, self.explore = ridge, explore
+        self.noise = as_number("noise", noise, 0.0)
+        self.delta = as_number("delta", delta, 0.0, 1.0, open_low=True)
         if threshold is None:
-            threshold = noise * math.sqrt(2.0 * math.log(2.0 / delta) / self.window)
+            threshold = self.noise * math.sqrt(2.0 * math.log(2.0 / self.delta) / self.window)
         self.threshold = as_number("threshold", threshold, 0.0)
         self._settings = Radius().settings(ridge)
         self._before = self._row.copy()  # the model of all that left the window
         self._recent = np.zeros((self.window, self.dim + 1))
         self._totals = np.zeros(self.dim + 1)
-        self._ring = np.zeros(2, dtype=np.int64)  # how many are held, and the slot of the oldest
+        self._ring = np.zeros(2, dtype=np.int64)
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of an arm with these features, and test the window once it is full."""
@@ -115,7 +119,7 @@ class PSLinUCB(ModelPolicy):
         self.rounds += 1
         if gap == _NO_TEST:
             return ()
-        evidence = {"gap": gap, "threshold": self.threshold, "before": float(self._before[0])}
+        evidence = {"gap": gap, "threshold": self.threshold, "before": float(self._before[kernel.COUNT])}
         _restart(self._settings, self._row, self._before, self._recent, self._totals, self._ring)
         return self._report(Change(self.rounds, "restarted", 0, evidence))
 
@@ -143,7 +147,7 @@ def _step(
         return _NOT_USABLE
     gap: float
     d, window = len(x), len(recent)
-    held, oldest = ring[0], ring[1]
+    held, oldest = ring[_HELD], ring[_OLDEST]
     entry = recent[(oldest + held) % window]
     for i in range(d):
         entry[i] = x[i]
@@ -151,13 +155,13 @@ def _step(
     entry[d] = reward
     totals[d] += reward
     if held + 1 < window:
-        ring[0] = held + 1
+        ring[_HELD] = held + 1
         return _NO_TEST
     # A past that is shorter than the window has no say: at the start it would predict 0 for everything.
-    if before[0] >= window:
+    if before[kernel.COUNT] >= window:
         residual = -totals[d]
         for i in range(d):
-            residual += before[1 + i] * totals[i]
+            residual += before[kernel.THETA + i] * totals[i]
         gap = abs(residual) / window
         if gap >= threshold:
             return gap
@@ -165,8 +169,8 @@ def _step(
     kernel.update(settings, before, first[:d], first[d])
     for i in range(d + 1):
         totals[i] -= first[i]
-    ring[1] = (oldest + 1) % window
-    if ring[1] == 0:  # sums of what comes and goes collect rounding errors
+    ring[_OLDEST] = (oldest + 1) % window
+    if ring[_OLDEST] == 0:  # sums of what comes and goes collect rounding errors
         for i in range(d + 1):
             totals[i] = 0.0
             for slot in range(held):
@@ -180,7 +184,7 @@ def _restart(settings: Floats, row: Floats, before: Floats, recent: Floats, tota
     window, d = recent.shape[0], recent.shape[1] - 1
     kernel.reset(settings, row, d)
     for age in range(window):
-        entry = recent[(ring[1] + age) % window]
+        entry = recent[(ring[_OLDEST] + age) % window]
         kernel.update(settings, row, entry[:d], entry[d])
     before[:] = row
     totals[:] = 0.0

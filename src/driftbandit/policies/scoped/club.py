@@ -9,6 +9,7 @@ LinUCB. Edges never come back, so it assumes that neither tastes nor clusters ch
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,27 +18,29 @@ from driftbandit.core import (
     Change,
     Floats,
     Ints,
+    Scope,
     as_count,
     as_dim,
     as_example,
     as_number,
     as_pool,
     as_reward,
+    as_scope,
     not_finite,
 )
 from driftbandit.kernels import ridge as kernel
 from driftbandit.kernels.compile import jit
 from driftbandit.policies.base import PolicyBase
 from driftbandit.policies.entry import Entry, from_brief
-from driftbandit.policies.scoped.per_scope import Scope, as_scope, decode_scopes, encode_scopes
+from driftbandit.policies.scoped.graph import BITS, connect, label, part
+from driftbandit.policies.scoped.scopes import UserRows
 from driftbandit.state import new_generator
 
 _FIRST_CAPACITY = 16
 _MANY_USERS = 500  # from here on a random graph does the work of the complete one
-_BITS = 64  # in a word of the graph
 
 
-class CLUB(PolicyBase):
+class CLUB(UserRows, PolicyBase):
     """Clustering of bandits.
 
     A user joins the graph with the first reward; until then `choose` answers with the pooled model of everyone, and
@@ -81,6 +84,7 @@ class CLUB(PolicyBase):
     """
 
     dim: int
+    is_scoped: ClassVar[bool] = True
     _parts = (
         *PolicyBase._parts,
         *("_count", "_users", "_everyone", "_own", "_sums", "_cluster", "_shared", "_edges", "_generator"),
@@ -112,6 +116,7 @@ class CLUB(PolicyBase):
         self.max_users = as_count("max_users", max_users, least=max(known, 1))
         self._settings = np.array([self.ridge, 0.0, 0.0, 0.0, 0.0])
         self._generator = new_generator(seed)
+        self.seed = int(seed)
         self._rows: dict[Scope, int] = {}  # a user's row in the arrays
         self._count = 0  # users in the graph, whether or not they have shown up
         size = kernel.row_size(self.dim)
@@ -121,11 +126,16 @@ class CLUB(PolicyBase):
         self._shared = np.empty((0, size))  # ridge rows of clusters, at the row of their first user
         self._sums = np.empty((0, size - 1))  # of users: sum of reward * x, lower triangle of the sum of x x'
         self._cluster = np.empty(0, dtype=np.int64)  # first user of a user's cluster
-        self._edges = np.empty((0, -(-self.max_users // _BITS)), dtype=np.int64)  # a bit for every other user
+        self._edges = np.empty((0, -(-self.max_users // BITS)), dtype=np.int64)  # a bit for every other user
         self._grow(max(known, min(_FIRST_CAPACITY, self.max_users)))
         for _ in range(known):
             self._join()
-        _label(self._edges, self._cluster, np.arange(known))
+        label(self._edges, self._cluster, np.arange(known))
+
+    @property
+    def is_random(self) -> bool:
+        """No: only the graph is drawn."""
+        return False
 
     @property
     def clusters(self) -> tuple[tuple[Scope, ...], ...]:
@@ -145,7 +155,8 @@ class CLUB(PolicyBase):
         pool = as_pool(features, self.dim)
         row = self._rows.get(as_scope(scope))
         bank, member = (self._everyone, 0) if row is None else (self._shared, int(self._cluster[row]))
-        self._settings[4] = self.explore * math.sqrt(math.log(self.rounds + 2.0))  # this is round t = rounds + 1
+        t = self.rounds + 1
+        self._settings[kernel.OFFSET] = self.explore * math.sqrt(math.log(t + 1.0))
         best = kernel.optimistic_arm(self._settings, bank, member, pool)
         if best < 0:
             raise not_finite(pool)
@@ -165,9 +176,9 @@ class CLUB(PolicyBase):
         row = self._rows[user] if user in self._rows else self._enter(user)
         _absorb(self._settings, self._own[row], self._shared[self._cluster[row]], self._sums[row], x, reward)
         self.rounds += 1
-        if _part(self._edges, self._own, row, self._count, self.dim, self.separation):
+        if part(self._edges, self._own, row, self._count, self.dim, self.separation):
             cluster = np.flatnonzero(self._cluster[: self._count] == self._cluster[row])
-            if _label(self._edges, self._cluster, cluster) > 1:
+            if label(self._edges, self._cluster, cluster) > 1:
                 self._pool(cluster)
         return ()
 
@@ -182,7 +193,7 @@ class CLUB(PolicyBase):
                 self._cluster[row] = joined[0]
             elif len(joined):
                 bridged = np.flatnonzero(np.isin(self._cluster[: self._count], [row, *joined]))
-                _label(self._edges, self._cluster, bridged)
+                label(self._edges, self._cluster, bridged)
                 self._pool(bridged)
         self._rows[user] = row
         return row
@@ -193,7 +204,7 @@ class CLUB(PolicyBase):
         joined = np.arange(row)
         if self.density < 1.0:
             joined = joined[self._generator.random(row) < self.density]
-        _connect(self._edges, row, joined)
+        connect(self._edges, row, joined)
         self._cluster[row] = row
         self._count += 1
         return joined
@@ -210,9 +221,9 @@ class CLUB(PolicyBase):
             # Eigenvalues rather than a plain inverse: no rounding can then make A singular.
             values, vectors = np.linalg.eigh(gram)
             inverse = (vectors / (self.ridge + np.maximum(values, 0.0))) @ vectors.T
-            self._shared[first, 0] = self._own[members, 0].sum()
-            self._shared[first, 1 : 1 + d] = inverse @ sums[:d]
-            self._shared[first, 1 + d :] = inverse[lower]
+            self._shared[first, kernel.COUNT] = self._own[members, kernel.COUNT].sum()
+            self._shared[first, kernel.THETA : kernel.THETA + d] = inverse @ sums[:d]
+            self._shared[first, kernel.THETA + d :] = inverse[lower]
 
     def _grow(self, capacity: int) -> None:
         more = capacity - len(self._own)
@@ -225,15 +236,6 @@ class CLUB(PolicyBase):
         self._cluster = np.concatenate([self._cluster, np.zeros(more, dtype=np.int64)])
         self._edges = np.concatenate([self._edges, np.zeros((more, self._edges.shape[1]), dtype=np.int64)])
 
-    @property
-    def _users(self) -> Ints:
-        """The users in the order of their rows, as a part of the state."""
-        return encode_scopes(self._rows)
-
-    @_users.setter
-    def _users(self, codes: Ints) -> None:
-        self._rows = {user: row for row, user in enumerate(decode_scopes(codes))}
-
     def _after_restore(self) -> None:
         rows = len(self._own)
         if not len(self._rows) <= self._count <= min(rows, self.max_users) or any(
@@ -243,12 +245,6 @@ class CLUB(PolicyBase):
         cluster = self._cluster[: self._count]
         if (cluster < 0).any() or (cluster > np.arange(self._count)).any():
             raise ValueError("state: cluster: expected the first user of each user's cluster")
-
-
-@jit
-def confidence(count: float) -> float:
-    """How far a user's estimate may be off after `count` rewards, in units of `separation`: c(T)."""
-    return math.sqrt((1.0 + math.log(1.0 + count)) / (1.0 + count))
 
 
 @jit
@@ -263,73 +259,6 @@ def _absorb(settings: Floats, own: Floats, shared: Floats, sums: Floats, x: Floa
         for j in range(i + 1):
             sums[at + j] += x[i] * x[j]
         at += i + 1
-
-
-@jit
-def _bit(row: int) -> int:
-    """The bit of a row in its word of the graph; as int64 also where plain Python would count on beyond it."""
-    return np.int64(1) << np.int64(row & 63)  # type: ignore[return-value]
-
-
-@jit
-def _connect(edges: Ints, row: int, joined: Ints) -> None:
-    """Set the bits of the edges between `row` and the rows in `joined`."""
-    for other in joined:
-        edges[row, other >> 6] |= _bit(other)
-        edges[other, row >> 6] |= _bit(row)
-
-
-@jit
-def _part(edges: Ints, own: Floats, row: int, count: int, dim: int, separation: float) -> int:
-    """Delete the edges to users whose estimates are too far from this one's; returns how many."""
-    reach = confidence(own[row, 0])
-    parted = 0
-    for other in range(count):
-        if not edges[row, other >> 6] & _bit(other):
-            continue
-        square = 0.0
-        for i in range(1, 1 + dim):
-            square += (own[row, i] - own[other, i]) ** 2
-        distance = math.sqrt(square)
-        # c(T) is positive: most neighbours are cleared by the first half of the bound.
-        if distance > separation * reach and distance > separation * (reach + confidence(own[other, 0])):
-            edges[row, other >> 6] ^= _bit(other)
-            edges[other, row >> 6] ^= _bit(row)
-            parted += 1
-    return parted
-
-
-@jit
-def _label(edges: Ints, cluster: Ints, rows: Ints) -> int:
-    """Label the connected components among `rows` (ascending) by their first row; returns how many there are."""
-    unseen = np.zeros(edges.shape[1], dtype=np.int64)
-    for row in rows:
-        unseen[row >> 6] |= _bit(row)
-    queue = np.empty(len(rows), dtype=np.int64)
-    head, tail, found = 0, 0, 0
-    for first in rows:
-        if not unseen[first >> 6] & _bit(first):
-            continue
-        unseen[first >> 6] ^= _bit(first)
-        found += 1
-        queue[tail] = first
-        tail += 1
-        while head < tail:
-            row = queue[head]
-            head += 1
-            cluster[row] = first
-            if tail == len(rows):
-                continue  # nobody is left to be found, which in a dense graph is soon
-            for word in range((rows[-1] >> 6) + 1):
-                fresh = edges[row, word] & unseen[word]
-                if not fresh:
-                    continue
-                unseen[word] ^= fresh
-                for other in range(word << 6, (word + 1) << 6):
-                    if fresh & _bit(other):
-                        queue[tail] = other
-                        tail += 1
-    return found
 
 
 ENTRIES = (

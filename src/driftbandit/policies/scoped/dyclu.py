@@ -8,20 +8,22 @@ who changes soon joins those who have been there before. Li, Wu and Wang, AISTAT
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import chdtri
 
 from driftbandit.core import (
     Change,
     Ints,
+    Scope,
     as_count,
     as_dim,
     as_example,
     as_number,
     as_pool,
     as_reward,
+    as_scope,
     not_finite,
 )
 from driftbandit.kernels import ridge as kernel
@@ -29,13 +31,13 @@ from driftbandit.kernels import units, windows
 from driftbandit.models.ridge import Radius
 from driftbandit.policies.base import PolicyBase
 from driftbandit.policies.entry import Entry, from_brief
-from driftbandit.policies.scoped.per_scope import Scope, as_scope, decode_scopes, encode_scopes
+from driftbandit.policies.scoped.scopes import UserRows
 
 _FIRST_CAPACITY = 16
 _FEW = 4  # units that the archive has room for at first
 
 
-class DyClu(PolicyBase):
+class DyClu(UserRows, PolicyBase):
     """Dynamic clustering of bandits.
 
     Who agrees with a user is asked when the user comes, from what is known then, and is not a cluster: two users may
@@ -89,6 +91,7 @@ class DyClu(PolicyBase):
     """
 
     dim: int
+    is_scoped: ClassVar[bool] = True
     evidence = ("miss_rate", "bound", "age", "updates")
     _parts = (*PolicyBase._parts, "_users", "_current", "_ledger", "_archive", "_archived")
     _growing = frozenset({"_users", "_current", "_ledger", "_archive"})
@@ -108,6 +111,8 @@ class DyClu(PolicyBase):
         max_users: int = 10_000,
         max_archived: int = 1000,
     ) -> None:
+        from scipy.special import chdtri  # noqa: PLC0415  (slow to import, and the registry imports this file)
+
         super().__init__()
         self.dim = as_dim(dim)
         self.noise = as_number("noise", noise, 0.0, open_low=True)
@@ -125,9 +130,10 @@ class DyClu(PolicyBase):
         variance = self.noise**2
         self._surprising = variance * float(chdtri(1.0, self.surprise))
         self._bounds = variance * np.append(0.0, chdtri(np.arange(1.0, self.dim + 1.0), self.unlike))
-        self._rules = np.zeros(8)  # of a miss rate; the units' own tests replace epsilon
-        self._rules[1:4] = self.delta, self.delta, math.log(1.0 / self.window_delta) / 2.0
-        self._rules[7] = 1.0
+        self._rules = np.zeros(windows.RULES)  # of a miss rate; the units' own tests replace epsilon
+        self._rules[[windows.DELTA, windows.SPAWN_DELTA]] = self.delta
+        self._rules[windows.SPREAD] = math.log(1.0 / self.window_delta) / 2.0
+        self._rules[windows.STRICT] = 1.0
         self._rows: dict[Scope, int] = {}
         size = units.unit_size(self.dim)
         self._current = np.zeros((_FIRST_CAPACITY, size))  # units that users are in now
@@ -222,15 +228,6 @@ class DyClu(PolicyBase):
         self._current[row] = 0.0
         self._ledger[row] = 0
         self._ledger[row, windows.SPAWNED_AT] = self.rounds
-
-    @property
-    def _users(self) -> Ints:
-        """The users in the order of their rows, as a part of the state."""
-        return encode_scopes(self._rows)
-
-    @_users.setter
-    def _users(self, codes: Ints) -> None:
-        self._rows = {user: row for row, user in enumerate(decode_scopes(codes))}
 
     def _after_restore(self) -> None:
         rows = len(self._current)

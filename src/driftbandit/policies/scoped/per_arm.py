@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,11 +19,12 @@ from driftbandit.kernels import ridge as kernel
 from driftbandit.models import RewardModel
 from driftbandit.policies.base import MemberPolicy
 from driftbandit.policies.scoped.per_scope import PerScope
+from driftbandit.policies.traits import Traits
 from driftbandit.state import generator_words, new_generator, set_generator
 
 
-class PerArm:
-    """A model for every arm, all shown the same user: the arm whose model scores highest is played.
+class PerArm(Traits):
+    """One model per arm, all shown the same user: the arm whose model scores highest is played.
 
     A policy like any other: `arms` are the ids of this round's pool, row k of `features` is what the model of arm k
     is shown, usually the user's features in every row.
@@ -51,23 +52,37 @@ class PerArm:
     [0, 1]
     """
 
+    scores_each_arm: ClassVar[bool] = True
+
     def __init__(self, policy: MemberPolicy, *, max_arms: int = 100_000, seed: int = 0) -> None:
-        model = policy.model if isinstance(policy, MemberPolicy) else None
+        model: RewardModel | None = None if isinstance(policy, type) else getattr(policy, "reward_model", None)
         if model is None or (model.samples and model.scoring(policy.leading_row) is None):
             raise ValueError(
                 f"policy: expected one with a reward model, such as LinUCB, DLinUCB or AdTS, got {policy!r}"
             )
-        self.dim = policy.dim
+        self.dim: int = policy.dim
         self.max_arms = as_count("max_arms", max_arms)
-        self._fresh = copy.deepcopy(policy)
+        self.policy = copy.deepcopy(policy)
         self._policies = PerScope(policy, max_scopes=max_arms)
+        self.warned = self._policies.warned
         self._model = model  # of all arms alike, since a model holds settings only
         self._generator = new_generator(seed)
+        self.seed = int(seed)
 
     @property
     def rounds(self) -> int:
-        """Rewards learned."""
+        """How many rewards were learned."""
         return self._policies.rounds
+
+    @property
+    def is_random(self) -> bool:
+        """Whether scores are drawn."""
+        return self._model.samples
+
+    @property
+    def detects(self) -> bool:
+        """Whether the policy that is copied looks for changes."""
+        return self.policy.detects
 
     @property
     def arms(self) -> tuple[int, ...]:
@@ -75,15 +90,15 @@ class PerArm:
         return tuple(int(arm) for arm in self._policies.scopes)
 
     @property
-    def model(self) -> RewardModel:
+    def reward_model(self) -> RewardModel:
         """The reward model of all arms, which holds settings only."""
         return self._model
 
     def row_of(self, arm: int) -> Floats:
         """What the model of an arm has learned, to be looked at; an arm without rewards has a fresh one."""
-        policy = self._policies.policy_of(arm) or self._fresh
-        assert isinstance(policy, MemberPolicy)  # a copy of the one given
-        return policy.leading_row
+        policy: Any = self._policies.policy_of(arm) or self.policy
+        row: Floats = policy.leading_row
+        return row
 
     def draws(self, count: int) -> Floats:
         """Draw what the scores of `count` arms are sampled with."""
@@ -92,6 +107,9 @@ class PerArm:
     def changes_of(self, arm: int) -> tuple[Change, ...]:
         """The latest changes that the model of an arm revealed, oldest first; rounds are the arm's own."""
         return self._policies.changes_of(as_arm(arm))
+
+    def _standing(self) -> dict[str, int]:
+        return {"rounds": self.rounds, "arms": len(self.arms)}
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm with the highest score; an arm without rewards has the width of ignorance."""
@@ -127,7 +145,7 @@ class PerArm:
             if words is None or words.dtype != np.int64 or words.shape != (6,):
                 raise ValueError("state: generator: expected int64 of shape (6,)")
             set_generator(generator, words)
-        restored = PerScope(self._fresh, max_scopes=self.max_arms).restore(given)
+        restored = PerScope(self.policy, max_scopes=self.max_arms).restore(given)
         if not all(isinstance(arm, int) for arm in restored.scopes):
             raise ValueError("state: scopes: expected arms, which are whole numbers")
         self._policies = restored

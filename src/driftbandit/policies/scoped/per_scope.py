@@ -10,25 +10,21 @@ from __future__ import annotations
 import copy
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol, Self, runtime_checkable
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.random import PCG64, Generator
 from numpy.typing import ArrayLike, NDArray
 
-from driftbandit.core import Change, Ints, Policy, as_count
+from driftbandit.core import Change, Policy, Scope, as_count, as_scope
 from driftbandit.models import RewardModel
-from driftbandit.policies.choosing_memory.click_warning import Once
-from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
 from driftbandit.policies.entry import Brief, Entry
 from driftbandit.policies.linear.linucb import LinUCB
+from driftbandit.policies.scoped.scopes import decode_scopes, encode_scopes
+from driftbandit.policies.traits import Once, Traits
 from driftbandit.state import new_generator
 
-Scope = int | str
-"""Whoever owns a model: a whole number or a short text. 7 and '7' are different scopes."""
-
-_LONGEST_NAME = 100
 _PART = re.compile(r'scope\.(-?\d+|"(?:[^"\\]|\\.)*")\.(.+)')
 
 
@@ -45,7 +41,7 @@ class SavedPolicy(Policy, Protocol):
         ...
 
 
-class PerScope:
+class PerScope(Traits):
     """A policy for every scope, built when the scope is first met.
 
     A scope is met by its first successful `choose` or `learn`. Scopes share nothing: each behaves exactly like a
@@ -73,15 +69,34 @@ class PerScope:
     [0, 1]
     """
 
+    is_scoped: ClassVar[bool] = True
+    scopes_apart: ClassVar[bool] = True
+
     def __init__(self, build: SavedPolicy | Callable[[Scope], Policy], *, max_scopes: int = 100_000) -> None:
         if isinstance(build, type) or not (isinstance(build, SavedPolicy) or callable(build)):
             raise ValueError(f"build: expected a policy or a function that makes one for a scope, got {build!r}")
         self.build = copy.deepcopy(build)  # the caller may go on with the original
+        self.dim = getattr(build, "dim", None)
         self.max_scopes = as_count("max_scopes", max_scopes)
         self.rounds = 0
         """Rewards learned, of scopes since forgotten too."""
-        self._warned = Once()
+        self.warned = Once()
         self._policies: dict[Scope, SavedPolicy] = {}  # in order of use, the latest last
+
+    @property
+    def is_random(self) -> bool:
+        """Whether the policy that is copied draws at random; yes where a function builds them, as any might do so."""
+        return not isinstance(self.build, SavedPolicy) or bool(getattr(self.build, "is_random", True))
+
+    @property
+    def detects(self) -> bool:
+        """Whether the policy that is copied looks for changes."""
+        return bool(getattr(self.build, "detects", False))
+
+    @property
+    def most_scopes(self) -> int:
+        """At this many scopes the half that was used longest ago is forgotten."""
+        return self.max_scopes
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
@@ -137,8 +152,8 @@ class PerScope:
         policy = self.build(scope)
         if not isinstance(policy, SavedPolicy):
             raise ValueError(f"build: expected a policy with state and restore, got {policy!r}")
-        if isinstance(policy, DLinUCB):
-            policy.warned = self._warned  # as copies of one policy would
+        if hasattr(policy, "warned"):
+            policy.warned = self.warned  # as copies of one policy share theirs
         return policy
 
     def _use(self, scope: Scope, policy: SavedPolicy) -> None:
@@ -147,6 +162,9 @@ class PerScope:
             for old in self.scopes[: self.max_scopes - self.max_scopes // 2]:
                 del self._policies[old]
         self._policies[scope] = policy
+
+    def _standing(self) -> dict[str, int]:
+        return {"rounds": self.rounds, "scopes": len(self._policies)}
 
     def __copy__(self) -> Self:
         return copy.deepcopy(self)  # copies that share policies would learn from each other's rewards
@@ -180,43 +198,6 @@ class PerScope:
         self._policies = {scope: self._new(scope).restore(parts[json.dumps(scope)]) for scope in scopes}
         self.rounds = int(rounds)
         return self
-
-
-def as_scope(scope: Scope) -> Scope:
-    """Return the scope as an int that fits int64 or a short printable str, or raise ValueError.
-
-    >>> import numpy as np
-    >>> as_scope(np.int32(7)), as_scope("ann")
-    (7, 'ann')
-    """
-    if isinstance(scope, int | np.integer) and not isinstance(scope, bool) and -(1 << 63) <= scope < 1 << 63:
-        return int(scope)
-    if isinstance(scope, str) and 0 < len(scope) <= _LONGEST_NAME and scope.isprintable():
-        return str(scope)
-    got = repr(scope)
-    raise ValueError(
-        f"scope: expected a whole number that fits int64 or a printable text of at most {_LONGEST_NAME} characters, "
-        f"got {got if len(got) <= _LONGEST_NAME else got[:_LONGEST_NAME] + '...'}"
-    )
-
-
-def encode_scopes(scopes: Iterable[Scope]) -> Ints:
-    """Write scopes as an array, the characters of a JSON list: a state holds numbers only."""
-    return np.frombuffer(json.dumps(list(scopes)).encode("ascii"), dtype=np.uint8).astype(np.int64)
-
-
-def decode_scopes(codes: NDArray[Any]) -> list[Scope]:
-    """Read what `encode_scopes` wrote, or raise ValueError."""
-    try:
-        if codes.dtype != np.int64 or codes.ndim != 1 or not ((codes >= 0) & (codes < 128)).all():
-            raise ValueError("expected the characters of a list")
-        listed = json.loads(codes.astype(np.uint8).tobytes())
-        scopes = [as_scope(scope) for scope in listed]
-        if not isinstance(listed, list) or len(set(scopes)) < len(scopes):
-            raise ValueError("expected a list in which no scope comes twice")
-    except (ValueError, TypeError, RecursionError) as error:
-        raise ValueError(f"state: scopes: {error}") from error
-    return scopes
 
 
 def _settings(brief: Brief) -> dict[str, Any]:

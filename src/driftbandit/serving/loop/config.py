@@ -10,7 +10,6 @@ from msgspec import Meta
 
 from driftbandit.core import LARGEST, unknown_name
 from driftbandit.policies.base import PolicyBase
-from driftbandit.policies.choosing_memory.driftucb import DriftUCB
 from driftbandit.policies.registry import REGISTRY, Brief
 from driftbandit.policies.scoped.per_scope import SavedPolicy
 
@@ -42,9 +41,9 @@ class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     dim : int, optional
         Number of features an arm has; None for context-free policies.
     feature_names : list of str, optional
-        What the page calls them.
+        What the page calls the features.
     scoped : bool
-        One model a scope instead of one for everyone.
+        Whether every scope has a model of its own; else one model serves everyone.
     window : float
         Seconds after a decision in which its reward is awaited.
     default_reward : float or None
@@ -146,15 +145,10 @@ def builder(config: LoopConfig, plan: Plan) -> Callable[[], SavedPolicy]:
 
 
 def bounds(config: LoopConfig, policy: Any) -> tuple[float, float]:
-    """Lowest and highest reward that is taken."""
+    """Lowest and highest reward that the loop takes: within its own range and within the policy's."""
     low, high = config.reward_range or (-LARGEST, LARGEST)
     least, most = policy.reward_bounds
     return max(low, least), min(high, most)
-
-
-def is_moved(policy: Any) -> bool:
-    """Whether being asked changes a policy's state: its generator, or what it remembers of pools."""
-    return policy.is_random or isinstance(policy, DriftUCB)
 
 
 def weights_of(policy: Any) -> bytes | None:

@@ -9,7 +9,7 @@ import numpy as np
 from driftbandit.core import Change, Floats
 from driftbandit.policies.scoped.per_scope import SavedPolicy
 from driftbandit.serving.loop.arms import Pool
-from driftbandit.serving.loop.config import is_moved, weights_of
+from driftbandit.serving.loop.config import weights_of
 from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.loop.scopes import EVERYONE, MAIN, SHADOW, Models
 from driftbandit.serving.loop.state import Found, Outbox, State
@@ -63,8 +63,8 @@ class Learner:
         shared = not state.config.scoped
         self._asked = state.config.draws if policy.is_random else 1
         self._uniform = policy.is_uniform
-        self._moved = is_moved(policy) and not policy.is_uniform
-        self._steady = shared and not is_moved(policy)
+        self._moved = policy.is_random and not policy.is_uniform
+        self._steady = shared and not policy.is_random
         self._judged = shared and policy.miss_test is not None
         self._in_runs = shared and shadow is None and policy.learns_many
         self._weighs = policy.feature_weights is not None

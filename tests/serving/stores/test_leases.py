@@ -1,44 +1,24 @@
+"""Several processes on one PostgreSQL store: who writes to which shard."""
+
 from __future__ import annotations
 
+import os
+import signal
 import time
-from pathlib import Path
+from collections.abc import Callable
 
 import psycopg
 import pytest
 from msgspec.msgpack import encode
 
+from driftbandit.client import Client
 from driftbandit.serving.loop.events import Run
 from driftbandit.serving.stores.base import Batch, Fenced, StoreError
-from driftbandit.serving.stores.check import check_store
 from driftbandit.serving.stores.leases import ALONE
-from driftbandit.serving.stores.postgresql import PostgreSQLStore
-from driftbandit.serving.stores.sqlite import SQLiteStore
+from driftbandit.serving.stores.postgresql import SHARDS, PostgreSQLStore
 
-
-def test_sqlite_keeps_the_contract(tmp_path: Path) -> None:
-    check_store(lambda: SQLiteStore(tmp_path / "deep" / "a.db"))
-
-
-def test_postgresql_keeps_the_contract(database: str) -> None:
-    check_store(lambda: PostgreSQLStore(database))
-
-
-def test_sqlite_has_one_writer(tmp_path: Path) -> None:
-    store = SQLiteStore(tmp_path / "a.db")
-    with pytest.raises(StoreError, match="another process is serving"):
-        SQLiteStore(tmp_path / "a.db")
-    store.close()
-    SQLiteStore(tmp_path / "a.db").close()
-
-
-def test_check_store_notices_a_store_that_forgets(tmp_path: Path) -> None:
-    class Forgetful(SQLiteStore):
-        def commit(self, batch: Batch) -> None:
-            batch.changes = batch.changes[:-1]
-            super().commit(batch)
-
-    with pytest.raises(AssertionError, match="changes must be stored once"):
-        check_store(lambda: Forgetful(tmp_path / "a.db"))
+from ..conftest import Server
+from ..test_crash import ARMS, Load, check
 
 
 def test_processes_share_the_shards_and_inherit_from_the_dead(database: str) -> None:
@@ -100,3 +80,51 @@ def test_a_holder_that_fell_asleep_in_a_transaction_loses_its_locks(database: st
     assert sleeper.hold() == {}
     heir.close()
     sleeper.close()
+
+
+def test_shards_move_when_a_process_is_killed_or_sleeps(database: str, make_server: Callable[..., Server]) -> None:
+    """Two processes on one store, one killed, one stopped for longer than its lease: never two writers of a shard."""
+    servers = [make_server(database, snapshot_every=60) for _ in range(2)]
+    for server in servers:
+        server.options["advertise"] = server.url
+        server.start()
+    client = Client(servers[0].url, "x", timeout=10)
+    client.put_loop({"dim": 3, "policy": "dlinucb", "scoped": True, "window": 0.2})
+    client.put_arms(ARMS)
+    client.close()
+    wait_for(database, 2, "shards are shared out")
+    load = Load([server.url for server in servers], threads=4)
+    try:
+        load.wait(20)
+        servers[0].kill()  # its connection is gone: its shards move at once
+        wait_for(database, 1, "the other has them all")
+        load.wait(20)
+        servers[0].start()
+        wait_for(database, 2, "both serve again")
+        load.wait(20)
+        os.kill(servers[1].pid, signal.SIGSTOP)  # its connection lives on: they move when the lease ends
+        wait_for(database, 1, "the sleeper's lease has ended")
+        os.kill(servers[1].pid, signal.SIGCONT)  # and now it believes to be their writer still
+        load.wait(20)
+        wait_for(database, 2, "both serve again")
+        load.wait(20)
+    finally:
+        load.stop()
+    for server in servers:
+        server.kill()
+    check(database, load)
+
+
+def wait_for(address: str, processes: int, what: str) -> None:
+    """Wait until so many processes hold all shards between them."""
+    deadline = time.monotonic() + 60
+    with psycopg.connect(address, autocommit=True) as db:
+        while True:
+            found = db.execute(
+                "SELECT count(DISTINCT holder), count(*), count(holder) FROM shards WHERE expires > now()"
+            )
+            holders, shards, held = found.fetchone() or (0, 0, 0)
+            if holders == processes and shards == held == SHARDS:
+                return
+            assert time.monotonic() < deadline, what
+            time.sleep(0.1)

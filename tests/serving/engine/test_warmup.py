@@ -20,8 +20,8 @@ from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import Configured, Refused, encode
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
-from .live import live
-from .test_engine import START
+from ..live import live
+from ..world import START
 
 # In a process of its own, where nothing is compiled or loaded yet: after the rehearsal, a hundred rounds of the real
 # thing must not add a compiled version to any kernel. Numba's own helpers come and go while it compiles.

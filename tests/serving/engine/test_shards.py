@@ -23,8 +23,8 @@ from driftbandit.serving.server import build_app
 from driftbandit.serving.stores.base import StoreError
 from driftbandit.serving.stores.postgresql import PostgreSQLStore
 
-from .live import live
-from .test_engine import START
+from ..live import live
+from ..world import START
 
 SHARDS = 4
 

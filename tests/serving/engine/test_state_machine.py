@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from driftbandit.serving.loop.config import Plan
 from driftbandit.serving.loop.events import Refused
 
-from .test_engine import START, World
+from ..world import START, World
 
 IDS = st.sampled_from([f"d{i}" for i in range(12)])
 VALUES = st.sampled_from([0.0, 0.5, 1.0])

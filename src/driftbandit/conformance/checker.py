@@ -1,39 +1,40 @@
-"""The public conformance test: does a policy keep the contract?
-
-Run it on a policy of your own before you trust it with traffic: ``check_policy(MyPolicy(dim=5))``.
-"""
+"""Puts a policy through its paces, one promise of the contract at a time."""
 
 from __future__ import annotations
 
 import copy
-import io
+import inspect
 import pickle
-import random
 import warnings
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit.core import Change, Policy
+from driftbandit.conformance.bad_calls import Calls, bad_calls, bad_scopes, poisoned
+from driftbandit.conformance.draws import draws_of
+from driftbandit.core import Change, Policy, Scope, ScopedPolicy, takes_scope
 
 _POOL = 7
 _ROUNDS = 60
 _MANY_ARMS = 1_000_000
 _MOST_NUMBERS = 25_000_000  # of features, in the check with many arms
+_SCOPES: tuple[Scope, ...] = (7, "7", "ann")
+_OTHER_SCOPES: tuple[Scope, ...] = (-1, "bob", 0)
 
 
-def check_policy(policy: Policy, *, dim: int | None = None) -> None:
-    """Check a fresh policy against the contract in `Policy`.
+def check_policy(policy: Policy | ScopedPolicy, *, dim: int | None = None) -> None:
+    """Check a fresh policy against the contract in `Policy`, or in `ScopedPolicy` if it says that it `is_scoped`.
 
-    Covers determinism, independence of `choose` and `learn`, late rewards, pools of one and of a million arms, pool
-    order, `state` and `restore`, pickle and deepcopy (where the policy offers them, including its random generator),
-    and bad input: it must raise ValueError and leave the policy as it was. The policy itself is not changed.
+    Covers the signatures of `choose` and `learn`, determinism, independence of the two, late rewards, pools of one and
+    of a million arms, pool order, `state` and `restore`, pickle and deepcopy (where the policy offers them, including
+    its random generator), scopes, and bad input: it must raise ValueError and leave the policy as it was. The policy
+    itself is not changed.
 
     Parameters
     ----------
-    policy : Policy
+    policy : Policy or ScopedPolicy
         A freshly built policy. It is copied with `copy.deepcopy`.
     dim : int, optional
         Number of features, by default the policy's `dim`; a policy without either is taken to be context-free.
@@ -64,26 +65,36 @@ def check_policy(policy: Policy, *, dim: int | None = None) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for check in (
+            checker.signatures,
             checker.determinism,
             checker.late_rewards,
             checker.pools,
             checker.copies,
+            checker.scopes,
             checker.bad_input,
         ):
             check()
 
 
 class _Checker:
-    def __init__(self, policy: Policy, dim: int, *, contextual: bool) -> None:
+    """Copies of one policy, and what is asked of them.
+
+    A policy that takes scopes is called with `scopes` in turn, any other without.
+    """
+
+    def __init__(
+        self, policy: Policy | ScopedPolicy, dim: int, *, contextual: bool, scopes: tuple[Scope, ...] = _SCOPES
+    ) -> None:
         self.original = policy
         self.dim = dim
         self.contextual = contextual
+        self.whose = [{"scope": scope} for scope in scopes] if takes_scope(policy) else [{}]
         self.rng = np.random.default_rng(0)
 
-    def fresh(self) -> Policy:
+    def fresh(self) -> Any:
         return copy.deepcopy(self.original)
 
-    def trained(self) -> Policy:
+    def trained(self) -> Any:
         policy = self.fresh()
         self.play(policy, 0)
         return policy
@@ -95,9 +106,9 @@ class _Checker:
     def pool(self, rng: np.random.Generator, size: int = _POOL) -> tuple[NDArray[Any], NDArray[Any]]:
         return rng.standard_normal((size, self.dim)) / 2.0, rng.permutation(2 * size)[:size] - size
 
-    def choose(self, policy: Policy, features: Any, arms: Any) -> int:
+    def choose(self, policy: Any, features: Any, arms: Any, turn: int = 0) -> int:
         before = np.array(features, copy=True), np.array(arms, copy=True)
-        index = policy.choose(features, arms)
+        index = policy.choose(features, arms, **self.whose[turn % len(self.whose)])
         whole = isinstance(index, int | np.integer) and not isinstance(index, bool)
         self.require(
             whole and 0 <= index < len(arms),
@@ -107,22 +118,44 @@ class _Checker:
         self.require(untouched, "choose must not write to its arguments")
         return int(index)
 
-    def learn(self, policy: Policy, x: Any, reward: float, arm: int) -> None:
-        changes = policy.learn(x, reward, arm)
+    def learn(self, policy: Any, x: Any, reward: float, arm: int, turn: int = 0) -> None:
+        changes = policy.learn(x, reward, arm, **self.whose[turn % len(self.whose)])
         fine = isinstance(changes, tuple) and all(isinstance(c, Change) for c in changes)
         self.require(fine, f"learn must return a tuple of Change, got {changes!r}")
 
-    def play(self, policy: Policy, seed: int, rounds: int = _ROUNDS) -> list[int]:
-        """Choices in a small world of rewards in [0, 1], which every policy can take."""
+    def play(self, policy: Any, seed: int, rounds: int = _ROUNDS, only: int | None = None) -> list[int]:
+        """Choices in a small world of rewards in [0, 1], which every policy can take; in `only` one scope's rounds."""
         rng = np.random.default_rng([1, seed])
         choices = []
-        for _ in range(rounds):
+        for turn in range(rounds):
             features, arms = self.pool(rng)
-            index = self.choose(policy, features, arms)
-            reward = 0.5 + 0.3 * np.tanh(features[index].sum()) + 0.2 * rng.uniform(-1.0, 1.0)
-            self.learn(policy, features[index], float(reward), int(arms[index]))
+            luck = 0.2 * rng.uniform(-1.0, 1.0)
+            if only is not None and turn % len(self.whose) != only:
+                continue
+            index = self.choose(policy, features, arms, turn)
+            reward = 0.5 + 0.3 * np.tanh(features[index].sum()) + luck
+            self.learn(policy, features[index], float(reward), int(arms[index]), turn)
             choices.append(index)
         return choices
+
+    def signatures(self) -> None:
+        """The two methods take what everything passes to them."""
+        scope = ", *, scope" if takes_scope(self.original) else ""
+        for name, expected, values in (
+            ("choose", f"(features, arms=None{scope})", (None, None)),
+            ("learn", f"(features, reward, arm=None{scope})", (None, 0.0, None)),
+        ):
+            method = getattr(self.original, name, None)
+            self.require(callable(method), f"expected a method {name}{expected}, got none")
+            try:
+                got = inspect.signature(method)  # type: ignore[arg-type]
+            except ValueError:  # written in C, and does not say
+                continue
+            try:
+                got.bind(*values, **self.whose[0])
+            except TypeError:
+                hint = "" if scope or "scope" not in got.parameters else "; a policy with scopes says is_scoped = True"
+                self.require(False, f"expected {name}{expected}, got {name}{got}{hint}")
 
     def determinism(self) -> None:
         first, second = self.play(self.fresh(), 1), self.play(self.fresh(), 1)
@@ -149,74 +182,58 @@ class _Checker:
         for _ in range(20):
             features, arms = self.pool(self.rng)
             order = self.rng.permutation(len(arms))
-            # Copies, because choose may remember what it was shown: both must start from the same memory.
-            twin, other = copy.deepcopy(policy), copy.deepcopy(policy)
-            straight = self.choose(twin, features, arms)
-            if _draws(twin) != _draws(policy):
+            drawn, before = draws_of(policy), self.snapshot(policy)
+            straight = self.choose(policy, features, arms)
+            if draws_of(policy) != drawn:
                 continue  # it drew at random, and may rightly choose differently
-            shuffled = self.choose(other, features[order], arms[order])
+            self.require(
+                not hasattr(policy, "state") or self.snapshot(policy) == before,
+                "choose must keep nothing of what it was shown",
+            )
+            shuffled = self.choose(policy, features[order], arms[order])
             self.require(order[shuffled] == straight, "the order of the pool must not matter without ties")
 
     def copies(self) -> None:
         policy = self.trained()
-        twins: dict[str, Policy] = {
+        twins: dict[str, Any] = {
             "copy.deepcopy": copy.deepcopy(policy),
             "pickle": pickle.loads(pickle.dumps(policy)),
         }
         if hasattr(policy, "state"):
-            twin: Any = self.fresh()
-            twins["restore(state())"] = twin.restore(policy.state())
+            twins["restore(state())"] = self.fresh().restore(policy.state())
         expected = self.play(policy, 3)
         for how, twin in twins.items():
             alike = self.play(twin, 3) == expected
-            if hasattr(
-                policy, "state"
-            ):  # else only the choices can be compared: equal objects may be pickled differently
+            if hasattr(policy, "state"):  # else compare choices only: equal objects may be pickled differently
                 alike = alike and self.snapshot(policy) == self.snapshot(twin)
             self.require(alike, f"{how} must continue bit for bit")
 
+    def scopes(self) -> None:
+        """Scopes are known by name, and one policy per scope is what each of them would be alone."""
+        if not takes_scope(self.original):
+            return
+        choices = self.play(self.fresh(), 5)
+        if not getattr(self.original, "is_random", True):
+            others = _Checker(self.original, self.dim, contextual=self.contextual, scopes=_OTHER_SCOPES)
+            alike = others.play(others.fresh(), 5) == choices
+            self.require(alike, "choices must not depend on what scopes are called")
+        most = getattr(self.original, "most_scopes", None)
+        if getattr(self.original, "scopes_apart", False) and (most is None or most > len(_SCOPES)):
+            for turn, scope in enumerate(_SCOPES):
+                alone = self.play(self.fresh(), 5, only=turn) == choices[turn :: len(_SCOPES)]
+                self.require(alone, f"what other scopes do must not change the choices for scope {scope!r}")
+
     def bad_input(self) -> None:
+        """Bad calls raise ValueError and leave the policy as it was."""
         features, arms = self.pool(self.rng)
-        x, arm = features[0], int(arms[0])
         policy = self.trained()
+        choose, learn = partial(policy.choose, **self.whose[0]), partial(policy.learn, **self.whose[0])
+        self.huge_input(features[0], int(arms[0]))
+        self.refuses(policy, bad_calls(choose, learn, features, arms, contextual=self.contextual))
+        if takes_scope(policy):
+            self.refuses(policy, bad_scopes(policy, features, arms))
 
-        def poisoned(array: NDArray[Any], value: float) -> NDArray[Any]:
-            bad = array.copy()
-            bad.flat[-1] = value
-            return bad
-
-        calls: dict[str, Callable[[], object]] = {
-            "learn with a reward of NaN": lambda: policy.learn(x, float("nan"), arm),
-            "learn with an infinite reward": lambda: policy.learn(x, float("inf"), arm),
-            "learn with a reward that is text": lambda: policy.learn(x, "much", arm),  # type: ignore[arg-type]
-            "learn with a reward of None": lambda: policy.learn(x, None, arm),  # type: ignore[arg-type]
-            "choose from an empty pool": lambda: policy.choose(features[:0], arms[:0]),
-        }
-        if self.contextual:
-            calls |= {
-                "choose with features of another width": lambda: policy.choose(features[:, 1:], arms),
-                "choose with flat features": lambda: policy.choose(x, arms),
-                "choose with a ragged pool": lambda: policy.choose([[1.0], [1.0, 2.0]], arms),
-                "choose with complex features": lambda: policy.choose(features + 1j, arms),
-                "choose with text": lambda: policy.choose(features.astype(str), arms),
-                "choose without features": lambda: policy.choose(None, arms),
-                "choose with NaN": lambda: policy.choose(poisoned(features, np.nan), arms),
-                "choose with infinity": lambda: policy.choose(poisoned(features, np.inf), arms),
-                "learn with a pool": lambda: policy.learn(features, 1.0, arm),
-                "learn with too few features": lambda: policy.learn(x[1:], 1.0, arm),
-                "learn without features": lambda: policy.learn(None, 1.0, arm),
-                "learn with NaN": lambda: policy.learn(poisoned(x, np.nan), 1.0, arm),
-                "learn with infinity": lambda: policy.learn(poisoned(x, -np.inf), 1.0, arm),
-                "learn with object features": lambda: policy.learn(np.array([None] * self.dim), 1.0, arm),
-            }
-        else:
-            calls |= {
-                "choose with fractional ids": lambda: policy.choose(features, arms + 0.5),
-                "choose with ids in a square": lambda: policy.choose(features, [[1, 2], [3, 4]]),
-                "choose with more features than ids": lambda: policy.choose(features, arms[1:]),
-                "choose with ids beyond int64": lambda: policy.choose(None, [2**70]),
-            }
-        self.huge_input(x, arm, poisoned)
+    def refuses(self, policy: Any, calls: Calls) -> None:
         before = self.snapshot(policy)
         for what, call in calls.items():
             try:
@@ -232,8 +249,8 @@ class _Checker:
                 self.require(False, f"{what} must raise ValueError")
             self.require(self.snapshot(policy) == before, f"{what} must leave the policy as it was")
 
-    def huge_input(self, x: NDArray[Any], arm: int, poisoned: Callable[[NDArray[Any], float], NDArray[Any]]) -> None:
-        """Refused with ValueError, the policy as it was, or taken without harm."""
+    def huge_input(self, x: NDArray[Any], arm: int) -> None:
+        """Huge numbers are refused with ValueError, the policy as it was, or taken without harm."""
         for what, features, reward in (
             ("a reward of 1e300", x, 1e300),
             ("features of 1e300", poisoned(x, 1e300), 1.0),
@@ -241,7 +258,7 @@ class _Checker:
             policy = self.trained()
             before = self.snapshot(policy)
             try:
-                policy.learn(features, reward, arm)
+                policy.learn(features, reward, arm, **self.whose[0])
             except ValueError:
                 self.require(self.snapshot(policy) == before, f"learn with {what} must leave the policy as it was")
             try:
@@ -250,31 +267,8 @@ class _Checker:
                 raise AssertionError(f"{type(policy).__name__}: {what} must not ruin the policy ({error})") from error
 
     @staticmethod
-    def snapshot(policy: Policy) -> bytes:
+    def snapshot(policy: Any) -> bytes:
         if not hasattr(policy, "state"):
             return pickle.dumps(policy)
         parts = sorted(policy.state().items())
         return b"".join(name.encode() + array.tobytes() for name, array in parts)
-
-
-class _Generators(pickle.Pickler):
-    """Notes the states of all random generators that it comes across."""
-
-    def __init__(self) -> None:
-        super().__init__(io.BytesIO())
-        self.states: list[str] = []
-
-    def persistent_id(self, obj: Any) -> None:
-        if isinstance(obj, np.random.BitGenerator):
-            self.states.append(repr(obj.state))
-        elif isinstance(obj, np.random.RandomState):
-            self.states.append(repr(obj.get_state()))
-        elif isinstance(obj, random.Random):
-            self.states.append(repr(obj.getstate()))
-
-
-def _draws(policy: Policy) -> list[str]:
-    """Where the policy's random generators stand."""
-    found = _Generators()
-    found.dump(policy)
-    return found.states

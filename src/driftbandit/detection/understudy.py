@@ -1,10 +1,10 @@
-"""A shadow of a model: does a regression on its residuals see anything but noise?
+"""An understudy of a model: does a regression on its residuals see anything but noise?
 
-One click says next to nothing about a shift, many do. The shadow is a ridge regression of a model's residuals on the
-features, started afresh for every stretch of rounds. As long as the model is right, 0 predicts its residuals best; once
-it is out of date, the shadow predicts them better. The log-likelihood ratio of the two adds up over the stretch, and
-while nothing changes it exceeds ln(1 / alpha) with a probability of about alpha at most (Ville's inequality; the same
-argument gives the confidence sets of Abbasi-Yadkori, Pal and Szepesvari, NIPS 2011).
+One click says next to nothing about a shift, many do. The understudy is a ridge regression of a model's residuals on
+the features, started afresh for every stretch of rounds. As long as the model is right, 0 predicts its residuals best;
+once it is out of date, the understudy predicts them better. The log-likelihood ratio of the two adds up over the
+stretch. While nothing changes, it exceeds ln(1 / alpha) with a probability of about alpha at most (Ville's inequality;
+the same argument gives the confidence sets of Abbasi-Yadkori, Pal and Szepesvari, NIPS 2011).
 """
 
 from __future__ import annotations
@@ -24,22 +24,26 @@ _PRIOR = 15.0
 _LEAST = 10.0
 """Rounds with each of the two outcomes before sums of clicks are taken for Gaussian."""
 
-_RIDGE, _EVIDENCE, _LEFT, _LUMPS, _OTHERS = range(5)
+# What is remembered beside the regression: the ridge, in the slot where `kernels.ridge` looks for it in settings, the
+# log-likelihood ratio, how many rounds are left, and how many had each of the two outcomes.
+_RIDGE = ridge.RIDGE
+_EVIDENCE, _LEFT, _LUMPS, _OTHERS = range(1, 5)
+_LENGTH = 5
 
 
-class Shadow(Stateful):
+class Understudy(Stateful):
     """Regression of a model's residuals on a stretch of clicks.
 
     Examples
     --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
-    >>> shadow = Shadow(dim=1)
-    >>> shadow.start(length=1000, mean_square=1.0)
+    >>> understudy = Understudy(dim=1)
+    >>> understudy.start(length=1000, mean_square=1.0)
     >>> for rate in (0.2, 0.5):  # the model believes in 0.2
     ...     for click in rng.random(200) < rate:
-    ...         shadow.follow(np.ones(1), click - 0.2, variance=0.16, lump=not click)
-    ...     print(shadow.evidence > 6.9)
+    ...         understudy.follow(np.ones(1), click - 0.2, variance=0.16, lump=not click)
+    ...     print(understudy.evidence > 6.9)
     False
     True
     """
@@ -49,7 +53,7 @@ class Shadow(Stateful):
     def __init__(self, dim: int) -> None:
         self._row = np.zeros(ridge.row_size(dim))
         self._dim = dim
-        self._numbers = np.zeros(5)
+        self._numbers = np.zeros(_LENGTH)
 
     @property
     def running(self) -> bool:
@@ -58,14 +62,14 @@ class Shadow(Stateful):
 
     @property
     def evidence(self) -> float:
-        """Log-likelihood ratio of the shadow against 0; 0 while one of the outcomes is too rare to tell."""
+        """Log-likelihood ratio of the understudy against 0; 0 while one of the outcomes is too rare to tell."""
         rarer = min(self._numbers[_LUMPS], self._numbers[_OTHERS])
         return float(self._numbers[_EVIDENCE]) if rarer >= _LEAST else 0.0
 
     @property
     def change(self) -> Floats:
         """What would have to be added to the model's theta."""
-        change: Floats = self._row[1 : 1 + self._dim]
+        change: Floats = self._row[ridge.THETA : ridge.THETA + self._dim]
         return change
 
     @property
@@ -83,7 +87,7 @@ class Shadow(Stateful):
         self._numbers[_LEFT] = 0.0
 
     def follow(self, x: Floats, residual: float, variance: float, lump: bool) -> None:
-        """Learn a residual of a model's prediction for features `x`; `lump` tells one of the two outcomes."""
+        """Learn a residual of a model's prediction for features `x`; `lump` says which of the two outcomes it was."""
         _follow(self._numbers, self._row, x, residual, variance)
         self._numbers[_LUMPS if lump else _OTHERS] += 1.0
         self._numbers[_LEFT] -= 1.0
@@ -92,7 +96,7 @@ class Shadow(Stateful):
 @jit
 def _follow(numbers: Floats, row: Floats, x: Floats, residual: float, variance: float) -> None:
     _, mean, square = ridge.project(numbers, row, x)
-    if not finite(square):  # features far beyond those it started with: they tell it nothing
+    if not finite(square):  # features far larger than those it started with tell it nothing
         return
     gap = residual - mean
     gain = (residual * residual - gap * gap / (1.0 + square)) / variance - math.log1p(square)

@@ -1,0 +1,160 @@
+"""DriftUCB's mixture: the weights of the models that act, the model they make together, and how much it explores.
+
+Incumbent and experts act together, each with the weight that its predictions have earned. The weights stand in `memo`
+from `scales.MEMO` on, the incumbent's first. Rows are `ridge` rows ``[n, theta, matrix]``: the incumbent's matrix is
+A^-1, a covariance in units of the noise; an expert's is a covariance.
+
+Exploration rises while the arms played are much better known than the arms shown, because then nothing would tell that
+an arm which is no longer played has become the best. An arm's variance x'Cx is taken as a share of the total tr C, so
+that a restart, which raises all variances at once, changes nothing. `learn` remembers the shares of the arms played,
+in the slots `PICK_SHARES` and `PICK_COUNT`; `choose` compares the pool at hand with them and writes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from driftbandit.core import Floats
+from driftbandit.kernels.compile import jit
+from driftbandit.kernels.scales import NOISE, PICK_COUNT, PICK_SHARES, RECENT_COUNT, REWARD_SQUARES, are_clicks
+
+_LIGHT = 1e-3  # a model of less weight does not act
+_PICKS = 0.98  # decay of what is remembered of the arms played, which covers about 50 of them
+_SLACK = 1.25  # a pool's mean variance above the arms played by no more than this factor may be chance
+_CLICK_EXPLORE = 0.8  # part of `explore` for clicks, whose noise is never taken for small
+
+_FREEDOM = 5.0  # degrees of freedom of the likelihood that weighs models: wild rewards must not move much weight
+_CLICK_FREEDOM = 50.0  # the same for clicks, whose errors cannot be wild
+_CLICK_SHARE = 0.3  # part of `share` for clicks, each of which tells little: weight must be able to build up
+_LARGEST_LOG = 700.0  # the exponential of more is infinite, that of less than its negative 0
+
+
+@jit
+def blend(memo: Floats, weights: Floats, rows: Floats, mix: bool, d: int) -> Floats:
+    """Row with the weighted mean of the models' means and covariances, or, without `mix`, those of the heaviest."""
+    size = 1 + d + d * (d + 1) // 2
+    result = np.zeros(size)
+    heaviest = np.argmax(weights)
+    for m in range(len(weights)):
+        weight = weights[m]
+        if not mix:
+            weight = 1.0 if m == heaviest else 0.0
+        if weight < _LIGHT:
+            continue
+        row = rows[m]
+        scale = weight * memo[NOISE] if m == 0 else weight
+        for i in range(1, 1 + d):
+            result[i] += weight * row[i]
+        for i in range(1 + d, size):
+            result[i] += scale * row[i]
+    return result
+
+
+@jit
+def exploration(memo: Floats, explore: float, most: float, mixture: Floats, variances: Floats, d: int) -> float:
+    """How many standard deviations to add to the means of a pool whose arms have these variances."""
+    known = memo[PICK_SHARES] * _trace(mixture, d)
+    if known > 0.0:
+        spread = memo[PICK_COUNT] * np.sum(variances) / (len(variances) * _SLACK * known)
+        explore = min(explore * max(spread, 1.0), most)
+    return explore * _CLICK_EXPLORE if are_clicks(memo) else explore
+
+
+@jit
+def total_variance(memo: Floats, weights: Floats, rows: Floats, d: int) -> float:
+    """Trace of the mixture's covariance."""
+    total: float = weights[0] * memo[NOISE] * _trace(rows[0], d)
+    for m in range(1, len(weights)):
+        total += weights[m] * _trace(rows[m], d)
+    return total
+
+
+@jit
+def remember_pick(memo: Floats, weights: Floats, variances: Floats, total: float) -> None:
+    """Note the share of the total variance that an arm had before its reward was learned.
+
+    `variances` are those of the models' errors, which are the noise's and the arm's. Before the first reward that is
+    not 0 the noise is unknown, and nothing is noted.
+    """
+    if memo[REWARD_SQUARES] == 0.0 or total == 0.0:
+        return
+    variance = 0.0
+    for m in range(len(weights)):
+        if weights[m] > 0.0:
+            variance += weights[m] * max(variances[m] - memo[NOISE], 0.0)
+    memo[PICK_SHARES] = _PICKS * memo[PICK_SHARES] + variance / total
+    memo[PICK_COUNT] = _PICKS * memo[PICK_COUNT] + 1.0
+
+
+@jit
+def freedom(memo: Floats) -> float:
+    """Degrees of freedom of the likelihood of a reward: no more than the rewards' worth of noise that is known."""
+    most = _CLICK_FREEDOM if are_clicks(memo) else _FREEDOM
+    nu: float = min(max(memo[RECENT_COUNT], 1.0), most)
+    return nu
+
+
+@jit
+def log_likelihood(error: float, variance: float, log_variance: float, nu: float) -> float:
+    """Log-density, but for a constant, of Student's t with `nu` degrees of freedom."""
+    value: float = -0.5 * (log_variance + (nu + 1.0) * math.log(1.0 + error * error / (nu * variance)))
+    return value
+
+
+@jit
+def weigh(memo: Floats, share: float, weights: Floats, errors: Floats, variances: Floats, nu: float) -> float:
+    """Weigh models by the likelihood of the reward, then deal out `share` of the weight anew, half to the incumbent.
+
+    Returns the log-likelihood under the mixture.
+    """
+    if are_clicks(memo):
+        share *= _CLICK_SHARE
+    count = len(weights)
+    logs = np.empty(count)
+    top = -math.inf
+    for m in range(count):
+        logs[m] = log_likelihood(errors[m], variances[m], math.log(variances[m]), nu)
+        top = max(top, logs[m])
+    total = 0.0
+    for m in range(count):
+        weights[m] *= math.exp(logs[m] - top)
+        total += weights[m]
+    for m in range(count):
+        weights[m] = (1.0 - share) * weights[m] / total + share * _fair(m, count)
+    return top + math.log(total)
+
+
+@jit
+def share_out(weights: Floats) -> None:
+    """Give half of the weight to the incumbent and the rest to the experts in equal parts."""
+    for m in range(len(weights)):
+        weights[m] = _fair(m, len(weights))
+
+
+@jit
+def inherit(weights: Floats, lead: float) -> None:
+    """Multiply the incumbent's weight by the likelihood ratio exp(`lead`) of its heir against those who acted."""
+    rest = np.sum(weights[1:])
+    if rest > 0.0:
+        lead = min(max(lead, -_LARGEST_LOG), _LARGEST_LOG)
+        heir = weights[0] / (weights[0] + rest * math.exp(-lead))
+        weights[1:] *= (1.0 - heir) / rest
+        weights[0] = heir
+
+
+@jit
+def _fair(model: int, count: int) -> float:
+    return 0.5 if model == 0 else 0.5 / (count - 1)
+
+
+@jit
+def _trace(row: Floats, d: int) -> float:
+    """Sum of the diagonal of a row's matrix."""
+    at = 1 + d
+    total = 0.0
+    for i in range(d):
+        total += row[at + i]
+        at += i + 1
+    return total

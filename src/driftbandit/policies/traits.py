@@ -1,0 +1,233 @@
+"""What a policy says about itself: its nature, its settings, and how to save it.
+
+The evaluation, the service and `check_policy` ask these questions instead of looking at a policy's class, so that a
+policy of your own that derives from `PolicyBase` is treated as the shipped ones are.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from typing import Any, ClassVar
+
+import numpy as np
+
+from driftbandit.core import LARGEST, Change, Floats
+from driftbandit.models.base import RewardModel
+
+_DESCRIBES = {
+    "is_random": "choose",
+    "is_uniform": "choose",
+    "scores_each_arm": "choose",
+    "scopes_apart": "learn",
+    "learns_many": "learn",
+}
+"""Traits that describe one version of a method, and say nothing about another that overrides it."""
+
+_LONGEST_VALUE = 60
+
+
+class Once:
+    """What has been said and need not be said again; copies of a policy share it, so that a thousand warn once.
+
+    >>> warned = Once()
+    >>> warned.first("clicks"), warned.first("clicks")
+    (True, False)
+    """
+
+    __slots__ = ("_said",)
+
+    def __init__(self) -> None:
+        self._said: set[str] = set()
+
+    def first(self, what: str) -> bool:
+        """Whether `what` was not said before; from now on it was."""
+        if what in self._said:
+            return False
+        self._said.add(what)
+        return True
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Once:
+        return self
+
+
+class Traits:
+    """What is known about any policy; subclasses override what does not fit them.
+
+    A class with a `choose` of its own has to say `is_random`, `is_uniform` and `scores_each_arm` anew, and one with a
+    `learn` of its own `scopes_apart` and `learns_many`: what its parents say is about their methods. Where it does not,
+    the cautious answers of `PolicyBase` hold.
+    """
+
+    dim: int | None = None
+    """Number of features, None for a context-free policy, which takes arm ids instead."""
+
+    evidence: ClassVar[tuple[str, ...]] = ()
+    """Names of the numbers that this policy's changes carry; empty if it never reports one."""
+
+    warned: Once
+    """What this policy has warned of, together with all its copies."""
+
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        super().__init_subclass__(**keywords)
+        order = cls.__mro__
+        for trait, method in _DESCRIBES.items():
+            said = next(place for place, kind in enumerate(order) if trait in vars(kind))
+            described = getattr(order[said], method, None)
+            if described is not None and getattr(cls, method) is not described:
+                neutral = next(kind for kind in order if trait in vars(kind) and not hasattr(kind, method))
+                setattr(cls, trait, vars(neutral)[trait])
+
+    # How it chooses ------------------------------------------------------------------------------------------------
+
+    is_uniform: ClassVar[bool] = False
+    """Whether `choose` plays every arm with the same probability."""
+
+    @property
+    def is_random(self) -> bool:
+        """Whether `choose` may answer the same pool differently without having learned in between.
+
+        Where this is False, answers are kept and looked up until the next reward.
+        """
+        return True
+
+    scores_each_arm: ClassVar[bool] = False
+    """Whether every arm is scored by a model of its own and the highest score is played, as `PerArm` does it.
+
+    Such a policy has `row_of` and `draws`, from which its choices can be computed without asking it.
+    """
+
+    # Scopes --------------------------------------------------------------------------------------------------------
+
+    is_scoped: ClassVar[bool] = False
+    """Whether `choose` and `learn` take a `scope`; see `core.ScopedPolicy`."""
+
+    scopes_apart: ClassVar[bool] = False
+    """Whether the rewards of one scope leave the choices for all others as they are."""
+
+    @property
+    def most_scopes(self) -> int | None:
+        """Number of scopes beyond which some are forgotten; None where none ever is."""
+        return None
+
+    # What it learns ------------------------------------------------------------------------------------------------
+
+    @property
+    def reward_bounds(self) -> tuple[float, float]:
+        """Lowest and highest reward that `learn` takes."""
+        return -LARGEST, LARGEST
+
+    @property
+    def learns_many(self) -> bool:
+        """Whether `learn_many` may be called instead of `learn`."""
+        return False
+
+    def learn_many(self, features: Floats, rewards: Floats) -> tuple[int, tuple[Change, ...], Floats]:
+        """Learn rewards one after the other until one reveals a change; see `DLinUCB.learn_many`."""
+        raise NotImplementedError(f"{type(self).__name__} learns rewards one at a time; use learn")
+
+    # What it knows -------------------------------------------------------------------------------------------------
+
+    @property
+    def reward_model(self) -> RewardModel | None:
+        """The model that predicts rewards, which holds settings only; None for a policy without one."""
+        return None
+
+    @property
+    def leading_row(self) -> Floats | None:
+        """What the model that chooses next has learned; None for a policy without a `reward_model`."""
+        return None
+
+    @property
+    def feature_weights(self) -> Floats | None:
+        """Weights of the model that chooses next, one per feature; None for a policy without such weights."""
+        return None
+
+    @property
+    def miss_test(self) -> tuple[float, float, float] | None:
+        """Miss rate of the leading member, and the rates above which members are spawned and retired; None without."""
+        return None
+
+    @property
+    def detects(self) -> bool:
+        """Whether this policy looks for changes at all."""
+        return bool(self.evidence)
+
+    def facts(self) -> dict[str, Any]:
+        """What the policy can say about itself now, as JSON: the estimated noise, say."""
+        return {}
+
+    # Settings ------------------------------------------------------------------------------------------------------
+
+    def settings(self) -> dict[str, Any]:
+        """The constructor's arguments by name, as this policy has them: ``type(policy)(**policy.settings())``.
+
+        Every argument is also an attribute of the same name. Where None let the policy decide, this is what it decided
+        on. What was learned is not part of it; see `state` and `save`.
+
+        Examples
+        --------
+        >>> from driftbandit import LinUCB
+        >>> policy = LinUCB(dim=2, ridge=0.5)
+        >>> policy.settings()
+        {'dim': 2, 'ridge': 0.5, 'explore': 0.6}
+        >>> LinUCB(**policy.settings()).ridge
+        0.5
+        """
+        names = arguments(type(self))
+        if missing := [name for name in names if not hasattr(self, name)]:
+            kind = type(self).__name__
+            raise TypeError(
+                f"{kind}: expected the argument {missing[0]!r} of the constructor as an attribute, got none"
+            )
+        return {name: getattr(self, name) for name in names}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write class, settings and everything learned to one file, whole or not at all; `driftbandit.load` reads it.
+
+        The file holds text and numbers only (no pickle), and names the version of its format.
+
+        Raises
+        ------
+        ValueError
+            If a setting cannot be written, such as a function; the message names it.
+        """
+        from driftbandit.policies.saving import save  # noqa: PLC0415 - which has to know the policies
+
+        save(self, path)
+
+    def __repr__(self) -> str:
+        standing = [f"{name}={count}" for name, count in self._standing().items()]
+        return f"<{self._signature()} {', '.join(standing)}>" if standing else self._signature()
+
+    def _standing(self) -> dict[str, int]:
+        """Numbers that `repr` shows behind the settings."""
+        return {}
+
+    def _signature(self) -> str:
+        """The class with the settings that differ from its defaults, such as ``LinUCB(dim=2, ridge=0.5)``."""
+        shown = []
+        for name, default in arguments(type(self)).items():
+            value = getattr(self, name, default)
+            if isinstance(value, np.ndarray) or value != default:
+                shown.append(f"{name}={_in_short(value)}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def arguments(kind: type) -> dict[str, Any]:
+    """Names and defaults of what a class's constructor takes; `inspect.Parameter.empty` where there is no default."""
+    gathers = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(kind).parameters.values()
+    return {parameter.name: parameter.default for parameter in parameters if parameter.kind not in gathers}
+
+
+def _in_short(value: object) -> str:
+    """A setting on one short line."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, Traits):
+        return value._signature()
+    if isinstance(value, np.ndarray):
+        return f"<array of shape {value.shape}>"
+    text = value.__name__ if callable(value) and hasattr(value, "__name__") else " ".join(repr(value).split())
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."
