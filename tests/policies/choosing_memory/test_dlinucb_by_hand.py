@@ -84,7 +84,7 @@ def test_features_that_are_no_numbers_change_nothing():
     policy = DLinUCB(1, 0.1)
     before = bytes_of(policy)
     for x in (np.array([np.nan]), np.array([1e9])):
-        with pytest.raises(ValueError, match="^features: "):
+        with pytest.raises(ValueError, match=r"^features: "):
             policy.learn(x, 0.5)
     assert bytes_of(policy) == before
 
@@ -271,7 +271,7 @@ def test_of_many_rewards_the_first_that_cannot_be_used_is_named():
     for x, reward in zip(xs[:2], rewards[:2], strict=True):
         other.learn(x, reward)
     assert bytes_of(policy) == bytes_of(other)
-    with pytest.raises(ValueError, match="^features: "):
+    with pytest.raises(ValueError, match=r"^features: "):
         policy.learn_many(xs[2:], rewards[2:])
     assert policy.rounds == 2
 
