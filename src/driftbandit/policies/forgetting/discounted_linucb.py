@@ -63,6 +63,5 @@ class DiscountedLinUCB(ModelPolicy):
         dim = as_dim(dim)
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
         radius = Radius.abbasi_yadkori(dim, noise=noise, ridge=ridge, delta=delta)
-        model = DiscountedModel(dim, discount=discount, ridge=ridge, explore=explore, radius=radius)
-        super().__init__(dim, model)
-        self.noise, self.discount, self.ridge, self.explore, self.delta = noise, model.discount, ridge, explore, delta
+        self.noise, self.discount, self.ridge, self.explore, self.delta = noise, discount, ridge, explore, delta
+        super().__init__(dim, DiscountedModel(dim, discount=discount, ridge=ridge, explore=explore, radius=radius))

@@ -38,5 +38,5 @@ class LinTS(ModelPolicy):
     def __init__(self, dim: int, *, ridge: float = 1.0, explore: float = 0.1, seed: int = 0) -> None:
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
         explore = as_number("explore", explore, 0.0)
-        super().__init__(dim, ThompsonModel(as_dim(dim), ridge=ridge, explore=explore), seed)
         self.ridge, self.explore = ridge, explore
+        super().__init__(dim, ThompsonModel(as_dim(dim), ridge=ridge, explore=explore), seed)

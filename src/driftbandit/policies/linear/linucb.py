@@ -39,5 +39,5 @@ class LinUCB(ModelPolicy):
 
     def __init__(self, dim: int, *, ridge: float = 0.1, explore: float | Radius = 0.6) -> None:
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
-        super().__init__(dim, RidgeModel(as_dim(dim), ridge=ridge, explore=explore))
         self.ridge, self.explore = ridge, explore
+        super().__init__(dim, RidgeModel(as_dim(dim), ridge=ridge, explore=explore))
