@@ -30,8 +30,8 @@ def test_clicks_are_zeros_and_one_other_value_but_for_two_per_cent():
     assert not scales.are_clicks(told(0.0, 0.0))
     assert scales.are_clicks(told(0.0, 2.0, 2.0))
     assert not scales.are_clicks(told(0.0, 1.0, 2.0))
-    assert scales.are_clicks(memo_with(HITS=100, MISFITS=2))
-    assert not scales.are_clicks(memo_with(HITS=100, MISFITS=3))
+    assert scales.are_clicks(memo_with(HITS=1000, MISFITS=20))
+    assert not scales.are_clicks(memo_with(HITS=1000, MISFITS=21))
 
 
 def test_a_reward_counts_for_a_hundred_times_the_others_at_most():
@@ -93,7 +93,7 @@ def known(**slots):
 
 def test_noise_is_the_steady_estimate_with_floors():
     assert rescaled(known())[scales.NOISE] == 1.0
-    assert rescaled(known(STEADY_SUM=0))[scales.NOISE] == pytest.approx(1e-12 * 4.0)
+    assert rescaled(known(STEADY_SUM=0))[scales.NOISE] == pytest.approx(1e-12 * 4.0, abs=0.0)
     assert rescaled(known(STEADY_SUM=0, RECENT_COUNT=0.9))[scales.NOISE] == pytest.approx(0.05 * 4.0)
     assert rescaled(memo_with(NOISE=1.0))[scales.NOISE] == 1.0, "nothing to go by before the first reward"
 
