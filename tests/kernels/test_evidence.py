@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from driftbandit.kernels import evidence
+from driftbandit.kernels import evidence, scales
 from driftbandit.kernels.ridge import absorb, multiply, row_size
 
 DIM, NU, NOISE, CAP = 3, 4.0, 0.25, 200.0
@@ -75,6 +75,69 @@ def test_one_wild_reward_makes_no_case():
     again, strongest = show(rungs, 0.0, 1e9)
     assert again == 0
     assert strongest == pytest.approx(0.5 * (NU + 4) * math.log((NU + 400.0) / NU)), "errors are capped at 200"
+
+
+@pytest.mark.parametrize(("wrong", "best"), [(6.8, -1), (6.9, 0)])
+def test_evidence_of_3_must_remain_without_the_most_telling_reward(wrong, best):
+    """One of two rewards left out: (NU + 2) / 2 * ln((NU + wrong) / NU) = 3 at wrong = 4 (e - 1) = 6.87."""
+    rungs = np.zeros((1, evidence.rung_size(1)))
+    evidence.give_birth(rungs[0], np.zeros(1), 1.0, 1e9, NU, NOISE)
+    show(rungs, 0.0, wrong)
+    assert show(rungs, 0.0, wrong)[0] == best
+
+
+def memo_with(**slots):
+    memo = np.zeros(scales.MEMO)
+    for name, value in slots.items():
+        memo[getattr(scales, name)] = value
+    return memo
+
+
+CLICKS = {"HITS": 1.0}
+
+
+def test_threshold_grows_with_age_and_on_clicks():
+    assert evidence.threshold(memo_with(), 98.0, 0.02) == pytest.approx(math.log(5000.0))
+    assert evidence.threshold(memo_with(**CLICKS), 98.0, 0.02) == pytest.approx(math.log(5000.0) + 3.0)
+
+
+def test_an_error_counts_for_200_or_a_new_taste():
+    assert evidence.error_cap(memo_with(PRIOR=2.0, FIRST_SQUARE=3.0, NOISE=0.04)) == 200.0
+    assert evidence.error_cap(memo_with(PRIOR=2.0, FIRST_SQUARE=3.0, NOISE=0.02)) == pytest.approx(300.0)
+
+
+def test_no_alarm_before_enough_is_known():
+    assert evidence.ready(memo_with(ALL_COUNT=6.0), 3)
+    assert not evidence.ready(memo_with(ALL_COUNT=5.9), 3)
+    for hits in (3.0, 7.0):
+        assert evidence.ready(memo_with(ALL_COUNT=6.0, ROUNDS=10.0, HITS=hits), 3)
+    for hits in (2.0, 8.0):
+        assert not evidence.ready(memo_with(ALL_COUNT=6.0, ROUNDS=10.0, HITS=hits), 3), "clicks, one outcome too rare"
+
+
+def born(**slots):
+    """The young model of round 8 with one feature; its n, theta and matrix, and the noise it was born with."""
+    rungs = np.full((evidence.RUNGS, evidence.rung_size(1)), 7.0)
+    known = {"ROUNDS": 8.0, "PRIOR": 1.0, "FIRST_SQUARE": 1.0, "NOISE": 0.25, "SHRINK": 0.5, "RECENT_COUNT": 50.0}
+    evidence.renew(memo_with(**(known | slots)), rungs, np.array([3.0]))
+    assert (np.delete(rungs, 3, axis=0) == 7.0).all(), "the others are not touched"
+    return rungs[3, :3].tolist(), evidence.noise_since(rungs[3], 1)
+
+
+def test_a_young_model_starts_from_the_shrunken_elder():
+    assert born() == ([0.0, 1.5, 4.0], (0.25, 8.0))
+    assert born(PRIOR=2.0) == ([0.0, 1.5, 8.0], (0.25, 8.0))
+    assert born(NOISE=1e-9)[0] == pytest.approx([0.0, 1.5, 1e6]), "the least ridge"
+    assert born(RECENT_COUNT=3.0)[1] == (0.25, 3.0)
+    assert born(RECENT_COUNT=0.1)[1] == (0.25, 0.5)
+    assert born(**CLICKS, RECENT_COUNT=90.0)[1] == (0.25, 50.0)
+
+
+def test_no_young_model_where_it_could_not_tell_a_shift_from_noise():
+    """8 rewards of a new taste that moves each by 1 are worth 20 times a noise variance of 0.4."""
+    assert born(NOISE=0.399)[0][0] == 0.0
+    assert born(NOISE=0.401)[0][0] == -1.0
+    assert born(**CLICKS, NOISE=0.401)[0][0] == 0.0
 
 
 def test_rungs_cover_every_age_up_to_a_factor_of_two():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from driftbandit import DriftUCB, LinUCB, OracleLinUCB, Radius, World, simulate
-from driftbandit.kernels import mixture, scales
+from driftbandit.kernels import scales
 
 
 def regret(policy, rounds):
@@ -192,6 +192,23 @@ def test_before_anything_is_learned_it_plays_the_arm_it_could_learn_most_from():
     assert DriftUCB(2).choose(1e-60 * pool) == 1
 
 
+@pytest.mark.parametrize(("first", "age"), [(21.0, 129), (22.0, 1)])
+def test_starts_over_after_128_rewards_if_the_first_arm_was_a_hundred_times_too_large(first, age):
+    """The mean |x|^2 of 128 rewards is (first^2 + 127) / 128: a hundredth of the first one, or not quite."""
+    policy = DriftUCB(2)
+    for size in (first, *[1.0] * 128):
+        policy.learn([size, 0.0], 1.0)
+    assert policy.explain().age == age
+
+
+def test_features_of_almost_no_size_teach_nothing():
+    policy = DriftUCB(1)
+    policy.learn([1e-101], 1.0)
+    assert policy.explain().age == 0
+    policy.learn([1e-99], 1.0)
+    assert policy.explain().age == 1
+
+
 def test_a_wholly_larger_pool_in_the_first_rounds_starts_it_over():
     policy = DriftUCB(2)
     policy.learn([1e-9, 0.0], 1.0)
@@ -211,31 +228,6 @@ def test_few_fixed_arms_are_not_settled_too_early():
         regrets["as it is"] += regret(DriftUCB(5), rounds)
         regrets["no rise"] += regret(DriftUCB(5, explore_most=0.5), rounds)
     assert regrets["as it is"] < 0.5 * regrets["no rise"], regrets
-
-
-def test_the_mixture_is_a_weighted_mean_of_models():
-    memo, weights = np.zeros(scales.MEMO), np.array([0.6, 0.3995, 0.0005])
-    memo[scales.NOISE] = 0.5
-    rows = np.array([[7.0, 1.0, 4.0], [7.0, 2.0, 3.0], [7.0, 1e6, 1e6]])  # n, theta, matrix; the last is too light
-    expected = [0.0, 0.6 * 1.0 + 0.3995 * 2.0, 0.6 * 0.5 * 4.0 + 0.3995 * 3.0]
-    assert mixture.blend(memo, weights, rows, True, 1) == pytest.approx(expected)
-    assert mixture.blend(memo, weights, rows, False, 1) == pytest.approx([0.0, 1.0, 2.0])
-
-
-def test_exploration_compares_the_pool_with_the_arms_played():
-    memo, unit = np.zeros(scales.MEMO), np.array([0.0, 0.0, 0.0, 2.0, 0.0, 2.0])  # covariance 2 I: total 4
-    memo[[scales.REWARD_SQUARES, scales.NOISE]] = 1.0
-    pool = np.array([3.0, 5.0])  # variances of two arms
-    assert mixture.exploration(memo, 0.5, 3.0, unit, pool, 2) == 0.5, "nothing played yet"
-    mixture.remember_pick(memo, np.array([0.5, 0.5]), np.array([1.0, 5.0]), 4.0)  # variance 2, half of the total
-    assert mixture.exploration(memo, 0.5, 3.0, unit, pool, 2) == pytest.approx(0.5 * (4.0 / 2.0) / 1.25)
-    assert mixture.exploration(memo, 0.5, 0.6, unit, pool, 2) == 0.6
-    assert mixture.exploration(memo, 0.5, 3.0, unit, pool / 4.0, 2) == 0.5, "never less than told"
-    for _ in range(500):
-        mixture.remember_pick(memo, np.array([1.0]), np.array([2.0]), 4.0)  # now a quarter of the total
-    assert mixture.exploration(memo, 0.5, 3.0, unit, pool, 2) == pytest.approx(0.5 * 4.0 / 1.25, rel=1e-3)
-    memo[scales.HITS] = 1.0  # clicks
-    assert mixture.exploration(memo, 0.5, 3.0, unit, pool, 2) == pytest.approx(0.8 * 0.5 * 4.0 / 1.25, rel=1e-3)
 
 
 def late_regret(policy, rounds, spoil=lambda t, x, reward: (x, reward)):
@@ -306,18 +298,6 @@ def test_less_noise_does_not_slow_it_down(noise):
         first = next(change.round for change in trace.changes if change.round > 800)
         delays.append(first - 800)
     assert np.median(delays) < 16
-
-
-def test_an_heir_inherits_what_it_earned():
-    """At an alarm the young model gets the incumbent's weight times its likelihood against the mixture's."""
-    for lead in (-800.0, -2.0, 0.0, 2.0, 800.0):
-        weights = np.array([0.2, 0.5, 0.3])
-        mixture.inherit(weights, lead)
-        earned = 0.2 / (0.2 + 0.8 * np.exp(np.minimum(-lead, 700.0)))
-        assert weights == pytest.approx([earned, 0.625 * (1.0 - earned), 0.375 * (1.0 - earned)])
-    weights = np.array([0.0, 0.5, 0.5])
-    mixture.inherit(weights, 800.0)
-    assert weights.tolist() == [0.0, 0.5, 0.5]  # nothing to inherit, however good
 
 
 @pytest.mark.parametrize(

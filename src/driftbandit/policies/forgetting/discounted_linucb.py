@@ -64,10 +64,9 @@ class DiscountedLinUCB(ModelPolicy):
         dim = as_dim(dim)
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
         radius = Radius.abbasi_yadkori(dim, noise=noise, ridge=ridge, delta=delta)
+        self.noise, self.discount, self.ridge, self.explore, self.delta = noise, discount, ridge, explore, delta
         # V = W = ridge * I, b = 0, in `kernels.discounted.reset`
-        model = DiscountedModel(dim, discount=discount, ridge=ridge, explore=explore, radius=radius)
-        super().__init__(dim, model)
-        self.noise, self.discount, self.ridge, self.explore, self.delta = noise, model.discount, ridge, explore, delta
+        super().__init__(dim, DiscountedModel(dim, discount=discount, ridge=ridge, explore=explore, radius=radius))
 
     # Compiled, in `kernels.ridge.optimistic_arm`:
     # play argmax x'theta + radius * sqrt(x' V^-1 W V^-1 x)

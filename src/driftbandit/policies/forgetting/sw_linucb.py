@@ -60,10 +60,9 @@ class SWLinUCB(ModelPolicy):
         dim = as_dim(dim)
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
         radius = window_radius(dim, window, noise=noise, ridge=ridge, delta=delta)
+        self.noise, self.window, self.ridge, self.explore, self.delta = noise, window, ridge, explore, delta
         # A = ridge * I, b = 0, in `kernels.ridge.reset`
-        model = WindowedModel(dim, window=window, ridge=ridge, explore=explore, radius=radius)
-        super().__init__(dim, model)
-        self.noise, self.window, self.ridge, self.explore, self.delta = noise, model.window, ridge, explore, delta
+        super().__init__(dim, WindowedModel(dim, window=window, ridge=ridge, explore=explore, radius=radius))
 
     # Compiled, in `kernels.ridge.optimistic_arm`:
     # play argmax x'theta + radius * sqrt(x' A^-1 x), with the constant radius of `models.windowed.window_radius`

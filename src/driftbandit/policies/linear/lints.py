@@ -40,9 +40,9 @@ class LinTS(ModelPolicy):
     def __init__(self, dim: int, *, ridge: float = 1.0, explore: float = 0.1, seed: int = 0) -> None:
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
         explore = as_number("explore", explore, 0.0)
+        self.ridge, self.explore = ridge, explore
         # B = ridge * I (theirs is I), f = 0, in `kernels.ridge.reset`
         super().__init__(dim, ThompsonModel(as_dim(dim), ridge=ridge, explore=explore), seed)
-        self.ridge, self.explore = ridge, explore
 
     # Compiled, in `kernels.ridge.sampled_theta_arm`:
     # sample theta~ from N(theta, v^2 B^-1): theta~ = theta + v L z, with B^-1 = L L' and z standard normal

@@ -41,9 +41,9 @@ class LinUCB(ModelPolicy):
 
     def __init__(self, dim: int, *, ridge: float = 0.1, explore: float | Radius = 0.6) -> None:
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
+        self.ridge, self.explore = ridge, explore
         # lines 4 to 6: A = ridge * I, b = 0, in `kernels.ridge.reset`
         super().__init__(dim, RidgeModel(as_dim(dim), ridge=ridge, explore=explore))
-        self.ridge, self.explore = ridge, explore
 
     # Compiled, in `kernels.ridge.optimistic_arm`:
     # line 2: the candidates x_a are the rows of `features`

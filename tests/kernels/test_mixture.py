@@ -1,0 +1,98 @@
+"""DriftUCB's mixture: who acts, with what weight, and how eagerly."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from driftbandit.kernels import mixture, scales
+
+
+def world(*, clicks=False):
+    memo = np.zeros(scales.MEMO)
+    memo[[scales.REWARD_SQUARES, scales.NOISE]] = 1.0
+    memo[scales.HITS] = float(clicks)
+    return memo
+
+
+def test_the_mixture_is_a_weighted_mean_of_models():
+    memo, weights = world(), np.array([0.6, 0.3995, 0.0005])
+    memo[scales.NOISE] = 0.5
+    rows = np.array([[7.0, 1.0, 4.0], [7.0, 2.0, 3.0], [7.0, 1e6, 1e6]])  # n, theta, matrix; the last is too light
+    expected = [0.0, 0.6 * 1.0 + 0.3995 * 2.0, 0.6 * 0.5 * 4.0 + 0.3995 * 3.0]
+    assert mixture.blend(memo, weights, rows, True, 1) == pytest.approx(expected)
+    assert mixture.blend(memo, weights, rows, False, 1) == pytest.approx([0.0, 1.0, 2.0])
+    weights[1:] = 0.3990, 0.0010
+    assert mixture.blend(memo, weights, rows, True, 1)[1] > 1000.0
+
+
+def test_total_variance_is_the_trace():
+    memo, weights = world(), np.array([0.75, 0.25])
+    memo[scales.NOISE] = 0.5
+    rows = np.array([[0.0, 9.0, 9.0, 1.0, 9.0, 3.0], [0.0, 9.0, 9.0, 5.0, 9.0, 7.0]])
+    assert mixture.total_variance(memo, weights, rows, 2) == 0.75 * 0.5 * 4.0 + 0.25 * 12.0
+
+
+def test_exploration_compares_the_pool_with_the_arms_played():
+    memo, model = world(), np.array([0.0, 0.0, 0.0, 2.0, 0.0, 2.0])  # covariance 2 I: total 4
+    pool = np.array([3.0, 5.0])  # variances of two arms
+    assert mixture.exploration(memo, 0.5, 3.0, model, pool, 2) == 0.5, "nothing played yet"
+    mixture.remember_pick(memo, np.array([0.5, 0.5]), np.array([1.0, 5.0]), 4.0)  # variance 2, half of the total
+    assert mixture.exploration(memo, 0.5, 3.0, model, pool, 2) == pytest.approx(0.5 * (4.0 / 2.0) / 1.25)
+    assert mixture.exploration(memo, 0.5, 0.6, model, pool, 2) == 0.6
+    assert mixture.exploration(memo, 0.5, 3.0, model, pool / 4.0, 2) == 0.5, "never less than told"
+    mixture.remember_pick(memo, np.array([1.0]), np.array([2.0]), 4.0)  # a quarter of the total, and the latest
+    known = (0.98 * 0.5 + 0.25) / 1.98
+    assert mixture.exploration(memo, 0.5, 3.0, model, pool, 2) == pytest.approx(0.5 * (4.0 / 4.0) / known / 1.25)
+
+
+def test_on_clicks_it_explores_less():
+    assert mixture.exploration(world(clicks=True), 0.5, 3.0, np.zeros(3), np.ones(1), 1) == pytest.approx(0.4)
+
+
+def test_picks_are_not_remembered_while_the_noise_is_unknown():
+    memo = world()
+    memo[scales.REWARD_SQUARES] = 0.0
+    mixture.remember_pick(memo, np.ones(1), np.array([2.0]), 4.0)
+    assert not memo[[scales.PICK_COUNT, scales.PICK_SHARES]].any()
+
+
+@pytest.mark.parametrize(("clicks", "most", "dealt"), [(False, 5.0, 0.1), (True, 50.0, 0.03)])
+def test_weights_follow_the_likelihood_and_a_share_is_dealt_out_anew(clicks, most, dealt):
+    memo = world(clicks=clicks)
+    memo[scales.RECENT_COUNT] = 1000.0
+    nu = mixture.freedom(memo)
+    assert nu == most
+    weights, errors, variances = np.array([0.5, 0.3, 0.2]), np.array([1.0, 0.0, -2.0]), np.array([1.0, 4.0, 2.0])
+    earned = weights * stats.t.pdf(errors, nu, scale=np.sqrt(variances))
+    found = mixture.weigh(memo, 0.1, weights, errors, variances, nu)
+    assert found == pytest.approx(np.log(earned.sum()) - stats.t.logpdf(0.0, nu))
+    expected = (1.0 - dealt) * earned / earned.sum() + dealt * np.array([0.5, 0.25, 0.25])
+    assert weights == pytest.approx(expected)
+
+
+def test_the_likelihood_has_as_much_freedom_as_noise_is_known():
+    memo = world()
+    for count, expected in ((0.0, 1.0), (3.0, 3.0), (9.0, 5.0)):
+        memo[scales.RECENT_COUNT] = count
+        assert mixture.freedom(memo) == expected
+
+
+def test_half_of_the_weight_is_the_incumbents_at_first():
+    weights = np.array([1.0, 0.0, 0.0])
+    mixture.share_out(weights)
+    assert weights.tolist() == [0.5, 0.25, 0.25]
+
+
+def test_an_heir_inherits_what_it_earned():
+    """At an alarm the young model gets the incumbent's weight times its likelihood against the mixture's."""
+    for lead in (-800.0, -2.0, 0.0, 2.0, 800.0):
+        weights = np.array([0.2, 0.5, 0.3])
+        mixture.inherit(weights, lead)
+        earned = 0.2 / (0.2 + 0.8 * np.exp(np.minimum(-lead, 700.0)))
+        assert weights == pytest.approx([earned, 0.625 * (1.0 - earned), 0.375 * (1.0 - earned)])
+    weights = np.array([0.0, 0.5, 0.5])
+    mixture.inherit(weights, 800.0)
+    assert weights.tolist() == [0.0, 0.5, 0.5]  # nothing to inherit, however good
+    alone = np.array([1.0])
+    mixture.inherit(alone, -800.0)
+    assert alone.tolist() == [1.0]
