@@ -281,3 +281,10 @@ def test_how_a_sqlite_file_is_written(tmp_path: Path) -> None:
     assert next(store._db.execute("PRAGMA user_version"))[0] == 1, "the disk has taken a write"
     store.close()
     reader.close()
+
+
+def test_a_postgresql_store_has_sixteen_shards_unless_told_otherwise(database: str) -> None:
+    store = PostgreSQLStore(database)
+    assert store.shards == 16
+    assert store.hold() == dict.fromkeys(range(16), 1)
+    store.close()
