@@ -28,9 +28,9 @@ def check_policy(policy: Policy | ScopedPolicy, *, dim: int | None = None) -> No
     """Check a fresh policy against the contract in `Policy`, or in `ScopedPolicy` if it says that it `is_scoped`.
 
     Covers the signatures of `choose` and `learn`, determinism, independence of the two, late rewards, pools of one and
-    of a million arms, pool order, `state` and `restore`, pickle and deepcopy (where the policy offers them, including
-    its random generator), scopes, and bad input: it must raise ValueError and leave the policy as it was. The policy
-    itself is not changed.
+    of a million arms, pool order, that `choose` changes nothing but random generators, `state` and `restore`, pickle
+    and deepcopy (where the policy offers them, including its random generator), scopes, and bad input: it must raise
+    ValueError and leave the policy as it was. The policy itself is not changed.
 
     Parameters
     ----------
@@ -69,6 +69,7 @@ def check_policy(policy: Policy | ScopedPolicy, *, dim: int | None = None) -> No
             checker.determinism,
             checker.late_rewards,
             checker.pools,
+            checker.purity,
             checker.copies,
             checker.scopes,
             checker.bad_input,
@@ -182,16 +183,22 @@ class _Checker:
         for _ in range(20):
             features, arms = self.pool(self.rng)
             order = self.rng.permutation(len(arms))
-            drawn, before = draws_of(policy), self.snapshot(policy)
+            drawn = draws_of(policy)
             straight = self.choose(policy, features, arms)
             if draws_of(policy) != drawn:
                 continue  # it drew at random, and may rightly choose differently
-            self.require(
-                not hasattr(policy, "state") or self.snapshot(policy) == before,
-                "choose must keep nothing of what it was shown",
-            )
             shuffled = self.choose(policy, features[order], arms[order])
             self.require(order[shuffled] == straight, "the order of the pool must not matter without ties")
+
+    def purity(self) -> None:
+        """Being asked leaves a policy as it was, unless it draws at random; a scope may become the latest one used."""
+        policy = self.trained()
+        self.choose(policy, *self.pool(self.rng))  # from here on its scope is the latest one
+        for _ in range(5 if hasattr(policy, "state") else 0):
+            before, drawn = self.snapshot(policy), draws_of(policy)
+            self.choose(policy, *self.pool(self.rng))
+            if draws_of(policy) == drawn:
+                self.require(self.snapshot(policy) == before, "choose must change nothing but random generators")
 
     def copies(self) -> None:
         policy = self.trained()
