@@ -498,3 +498,22 @@ def test_a_replay_cannot_change():
         by_hand().seconds = 0.0
     assert by_hand() != by_hand()  # by identity: arrays have no truth value
     assert by_hand().key == ""
+
+
+def test_a_policy_of_ones_own_may_take_scopes():
+    """It says nothing about scopes, so it is asked with them."""
+
+    class ByScope(Always):
+        def choose(self, features, arms=None, *, scope):
+            return scope % len(arms)
+
+        def learn(self, features, reward, arm=None, *, scope):
+            return super().learn(features, reward, (scope, arm))
+
+    log, _ = made_log(count=60, sizes=(3, 3))
+    policy = ByScope()
+    found = replay(policy, log, scopes=np.arange(60))
+    assert found.matched.tolist() == np.flatnonzero(log.shown == np.arange(60) % 3).tolist()
+    assert [scope for (scope, _), _ in policy.learned] == found.matched.tolist()
+    with pytest.raises(ValueError, match=r"scopes: LinUCB takes no scope"):
+        replay(LinUCB(log.dim), log, scopes=np.arange(60))

@@ -49,11 +49,13 @@ class Target:
         self.compiled: bool = entry.get("compiled", False)
         self.only: list[str] = entry.get("only", [])
         self.source = Source(self.path, self.file, sql=entry.get("sql", False))
-        self.key = _hash(self.path, *(file for test in self.tests for file in _files(ROOT / test)))
+        self._hash = _hash(self.path, HERE / "operators.py")
+        self.key = _hash(
+            self.path, HERE / "operators.py", *(file for test in self.tests for file in _files(ROOT / test))
+        )
         self._base: Baseline | None = None
         self._store = KEPT / (self.file.replace("/", "-") + ".jsonl")
         self.found: dict[str, str] = {}
-        self._hash = _hash(self.path)
         for line in self._store.read_text().splitlines() if self._store.exists() else ():
             note = json.loads(line)
             same_file, same = note["file"] == self._hash, note["key"] == self.key

@@ -143,3 +143,47 @@ def test_being_asked_is_remembered(tmp_path: Path, settings: dict[str, Any]) -> 
         world.engine.commit()
         assert world.engine.digest("x") == live
     assert np.isfinite(world.totals["reward_sum"])
+
+
+@pytest.mark.parametrize("scoped", [False, True])
+def test_being_asked_is_remembered_without_a_reward(tmp_path: Path, scoped: bool) -> None:
+    """A policy that draws has moved on, though it has learned nothing."""
+    world = World(tmp_path / "a.db")
+    world.configure(policy="lints", scoped=scoped, default_reward=None)
+    world.catalogue()
+    for number in range(7):
+        world.decide(f"{number}", scope="ann")
+    world.engine.commit()
+    world.engine.snapshot()
+    world.engine.commit()
+    live = world.engine.digest("x")
+    world.store.close()
+    world.store = SQLiteStore(tmp_path / "a.db")
+    world.engine = Engine(world.store, lambda: world.now)
+    world.engine.commit()
+    assert world.engine.digest("x") == live == world.engine.digest("x", whole_log=True)
+
+
+def miss_rates(world: World) -> list[float | None]:
+    return [each["miss_rate"] for each in views.stats(world.engine, "x", 0)["series"]]
+
+
+def test_the_miss_test_is_noted_in_the_bucket_of_the_lesson(world: World) -> None:
+    world.configure(policy="dlinucb", settings={"noise": 0.1}, learn="arrival", window=30.0)
+    world.catalogue()
+    for number in range(2):
+        world.decide(f"{number}")
+    assert miss_rates(world) == [None]
+    world.now += 5000  # the first moment of the next bucket
+    world.reward("0", 0.1)
+    assert miss_rates(world) == [None, 0.0]
+    world.now += 8000
+    world.reward("1", 0.1)
+    assert miss_rates(world) == [None, 0.0, 0.0]
+
+
+def test_there_is_no_miss_test_of_all_scopes(world: World) -> None:
+    world.configure(policy="dlinucb", settings={"noise": 0.1}, scoped=True)
+    world.catalogue()
+    play(world, 12, scopes=2)
+    assert set(miss_rates(world)) == {None}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftbandit.serving.loop.randomness import BLOCK, arm_number, arm_numbers, chance, draws
+from driftbandit.serving.loop.randomness import BLOCK, Draws, arm_number, arm_numbers, chance, draws
 
 
 @pytest.mark.parametrize("block", [0, 1, 5])
@@ -40,3 +40,11 @@ def test_numbers_of_arms_are_the_first_63_bits_of_a_hash() -> None:
     numbers = arm_numbers(["a", "ü"])
     assert numbers.dtype == np.int64
     assert numbers.tolist() == [arm_number("a"), arm_number("ü")]
+
+
+def test_a_loops_draws_come_from_its_name_its_shard_and_its_seed() -> None:
+    mine = Draws("news", 3, 7)
+    assert mine.block < 0, "none is drawn yet"
+    mine.turn_to(2)
+    key = int.from_bytes(hashlib.blake2b(b"news/3/7", digest_size=16).digest(), "little")
+    assert (mine.block, mine.drawn) == (2, draws(key, 2))

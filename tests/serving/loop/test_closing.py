@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -13,6 +14,7 @@ from driftbandit.serving.api import views
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import Arm, CatalogueRequest, DecisionRequest, RewardRequest
 from driftbandit.serving.loop.config import LoopConfig, Plan, builder
+from driftbandit.serving.loop.windows import ClosedRow, Open
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
 START = 1_700_000_000_000
@@ -354,3 +356,12 @@ def test_a_reward_after_the_window_has_closed_is_late(world: World) -> None:
         world.reward("a", 1.0)
     found = world.totals
     assert (found["late"], found["rewards"], found["learned"], found["reward_sum"]) == (1, 0, 1, 0.25)
+
+
+def test_records_as_snapshots_hold_them() -> None:
+    record = Open("d", 1, 2, "ann", 3, 4, 5, None, 0.5)
+    assert (record.reward, record.learned, record.closed) == (None, False, False)
+    stored = ["d", 1, 2, "ann", 3, 4, 5, None, 0.5, None, False, False]
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(record)) == stored
+    with pytest.raises(AttributeError):
+        ClosedRow(1, "d", 0, 1, None).reward = 1.0  # type: ignore[misc]

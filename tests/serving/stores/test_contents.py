@@ -200,7 +200,7 @@ def test_after_a_failure_the_store_works_on(store: Any) -> None:
 
 
 def test_a_sqlite_file_has_one_writer_and_any_number_of_readers(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "a.db"
+    path = tmp_path / "deep" / "deeper" / "a.db"
     with pytest.raises(StoreError, match="there is no store"):
         SQLiteStore(path, create=False)
     store = SQLiteStore(path)
@@ -266,3 +266,25 @@ def test_rows_are_small_and_cannot_change(row: Any) -> None:
     assert not hasattr(Batch(), "__dict__")
     with pytest.raises(FrozenInstanceError):
         setattr(row, row.__slots__[0], 2)
+
+
+def test_how_a_sqlite_file_is_written(tmp_path: Path) -> None:
+    """A commit must survive a crash of the machine: the log is synced before it ends."""
+    store = SQLiteStore(tmp_path / "a.db")
+    asked = ("journal_mode", "synchronous", "page_size", "wal_autocheckpoint", "foreign_keys", "user_version")
+    found = [next(store._db.execute(f"PRAGMA {name}"))[0] for name in asked]
+    assert found == ["wal", 2, 8192, 2000, 1, 0]
+    reader = store.reader()
+    reader.reopen()
+    assert next(store._db.execute("PRAGMA user_version"))[0] == 0
+    store.reopen()
+    assert next(store._db.execute("PRAGMA user_version"))[0] == 1, "the disk has taken a write"
+    store.close()
+    reader.close()
+
+
+def test_a_postgresql_store_has_sixteen_shards_unless_told_otherwise(database: str) -> None:
+    store = PostgreSQLStore(database)
+    assert store.shards == 16
+    assert store.hold() == dict.fromkeys(range(16), 1)
+    store.close()
