@@ -22,8 +22,7 @@ Scope = int | str
 """The owner of a model, such as a user: a whole number or a short text. 7 and '7' are different scopes."""
 
 TIE = 1e-12
-"""Scores that differ by at most this much (in DriftUCB, by this share of the highest) tie, and the lowest index
-wins."""
+"""Scores that differ by at most this (in DriftUCB, by this share of the highest) tie, and the lowest index wins."""
 
 _SUSPICIOUS = 1e3
 """An absolute value above this may be the reason why a model refused features."""

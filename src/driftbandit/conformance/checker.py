@@ -124,8 +124,7 @@ class _Checker:
         self.require(fine, f"learn must return a tuple of Change, got {changes!r}")
 
     def play(self, policy: Any, seed: int, rounds: int = _ROUNDS, only: int | None = None) -> list[int]:
-        """Choices in a small world of rewards in [0, 1], which every policy can take; with `only`, in one scope's
-        rounds."""
+        """Choices in a small world with rewards in [0, 1]; with `only`, in one scope's rounds."""
         rng = np.random.default_rng([1, seed])
         choices = []
         for turn in range(rounds):
@@ -251,8 +250,7 @@ class _Checker:
             self.require(self.snapshot(policy) == before, f"{what} must leave the policy as it was")
 
     def huge_input(self, x: NDArray[Any], arm: int) -> None:
-        """Huge numbers are either refused with ValueError, which leaves the policy as it was, or learned without
-        harm."""
+        """Huge numbers are refused with ValueError, which changes nothing, or learned without harm."""
         for what, features, reward in (
             ("a reward of 1e300", x, 1e300),
             ("features of 1e300", poisoned(x, 1e300), 1.0),

@@ -91,8 +91,7 @@ def entries_of(thing: object) -> tuple[Entry, ...]:
 
 
 def merged(known: Mapping[str, Entry], more: Iterable[Entry]) -> dict[str, Entry]:
-    """Return all entries by name; raise ValueError if two entries, or two variants for the arena, have the same
-    name."""
+    """Return all entries by name; raise ValueError if two entries, or variants for the arena, share a name."""
     entries = dict(known)
     names = {variants.name for entry in known.values() for variants in entry.variants} | set(entries)
     for entry in more:

@@ -145,8 +145,7 @@ class Traits:
 
     @property
     def miss_test(self) -> tuple[float, float, float] | None:
-        """Miss rate of the leading member, and the rates above which members are spawned and retired; None without
-        members."""
+        """Miss rate of the leading member, and the rates above which members are spawned and retired, or None."""
         return None
 
     @property

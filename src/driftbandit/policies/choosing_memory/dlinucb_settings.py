@@ -85,8 +85,7 @@ def build_model(policy: DLinUCB, dim: int, model: str | Callable[..., RewardMode
 
 
 def build_watch(policy: DLinUCB) -> ClickWatch | UnknownNoise:
-    """Build what a policy keeps beside its members: a watch for clicks if the noise is given, else an estimate of the
-    noise."""
+    """Build what a policy keeps beside its members: a watch for clicks if the noise is given, else a noise estimate."""
     # Two-sided bound on Gaussian noise: epsilon = sqrt(2) * erfinv(1 - delta) * sigma, or sigma^2 in the released code.
     quantile = NormalDist().inv_cdf(1.0 - policy.delta / 2.0)
     squared = policy.radius == "released"

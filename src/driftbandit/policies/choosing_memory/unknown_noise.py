@@ -100,8 +100,7 @@ class UnknownNoise(Stateful):
     def after(
         self, policy: DLinUCB, x: Floats, reward: float, seen: Seen | None, changes: tuple[Change, ...]
     ) -> tuple[Change, ...]:
-        """Update the noise from a reward that the members have learned; returns the changes so far and any found
-        here."""
+        """Update the noise after the members have learned a reward; returns the changes so far and any found here."""
         assert seen is not None  # what `before` returned
         if self.lumpy:
             evidence = self._suspicion(x, reward, seen)

@@ -204,8 +204,7 @@ def filippi_radius(dim: int, *, slope: float = 0.25, delta: float = 0.01, horizo
 
 @jit
 def _likely_arm(settings: Floats, bank: Floats, member: int, features: Floats) -> int:
-    """Index of the arm with the highest click probability + width, ties to the lowest; -1 if features are not
-    usable."""
+    """Index of the arm with the highest click probability + width, ties to the lowest; -1 if not usable."""
     scores = np.empty(len(features))
     for k in range(len(features)):
         odds, width = kernel.predict(settings, bank[member], features[k])

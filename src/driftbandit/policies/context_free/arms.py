@@ -130,8 +130,7 @@ class ArmTable(Stateful):
         return self.best(pool, kernel.best_tuned, (self.log_plays,), generator)
 
     def best(self, pool: Ints, rule: Rule, settings: kernel.Settings, generator: np.random.Generator) -> int:
-        """Index of the pool's arm to play: a random arm among those without evidence, or, if all have some, the rule's
-        best."""
+        """Index of the pool's arm to play: a random arm without evidence, or, if all have some, the rule's best."""
         best, unseen = rule(self._slots, self._ids, self.stats, pool, settings, -1)
         if not unseen:
             return best

@@ -85,8 +85,7 @@ class PerScope(Traits):
 
     @property
     def is_random(self) -> bool:
-        """Whether the copied policy draws at random; True if a function builds the policies, since any of them
-        might."""
+        """Whether the copied policy draws at random; True if a function builds the policies, since any might."""
         return not isinstance(self.build, SavedPolicy) or bool(getattr(self.build, "is_random", True))
 
     @property
@@ -171,8 +170,7 @@ class PerScope(Traits):
         return copy.deepcopy(self)  # copies that share policies would learn from each other's rewards
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Copy everything learned so far into flat arrays; an array of a scope's policy is named
-        ``scope.<scope>.<name>``."""
+        """Copy everything learned so far into flat arrays; those of a scope are named ``scope.<scope>.<name>``."""
         flat: dict[str, NDArray[Any]] = {"rounds": np.array(self.rounds), "scopes": encode_scopes(self._policies)}
         for scope, policy in self._policies.items():
             prefix = f"scope.{json.dumps(scope)}."

@@ -64,7 +64,7 @@ class Keyring:
         return self._roles.get(hashlib.sha256(secret.strip()).digest())
 
     def admit(self, header: bytes | None, role: Role) -> str:
-        """Id of the key in an Authorization header; raises HTTPError if the key is missing, unknown, or of the wrong
+        """Id of the key in an Authorization header; raises HTTPError if it is missing, unknown, or of the wrong
         role."""
         found = None if header is None else self.find(header)
         if found is None:

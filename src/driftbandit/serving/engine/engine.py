@@ -88,8 +88,7 @@ class Engine:
         self._start()
 
     def refresh(self) -> None:
-        """Take over shards that other processes gave up, and settings that they changed; called about once per
-        second."""
+        """Take over shards that other processes gave up and settings that they changed; called every second or so."""
         held = self.store.hold()
         lost = [shard for shard, token in self.held.items() if held.get(shard) != token]
         self.held = held

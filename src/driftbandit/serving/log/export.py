@@ -1,5 +1,4 @@
-"""The log in formats that other programs read: lines of JSON, Parquet, and the decision-service JSON of Vowpal
-Wabbit."""
+"""The log in formats for other programs: lines of JSON, Parquet, and the decision-service JSON of Vowpal Wabbit."""
 
 from __future__ import annotations
 
