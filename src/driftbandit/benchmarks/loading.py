@@ -115,10 +115,10 @@ def loading_table(figures: Sequence[Figure]) -> Table:
 
     return Table(
         "Reading, converting and replaying data",
-        ("what", "time", "processor time", "lines or events a second", "peak memory", "how many times as fast as"),
+        ("what", "time", "processor time", "lines or events per second", "peak memory", "how many times as fast as"),
         tuple(cells(figure) for figure in figures),
-        f"Each in a fresh interpreter; the best of {REPEATS} runs but for 'ready', which is imports, reading, features "
-        "and 25 arms for every round. Its memory is all that was taken, elsewhere it is what was taken beyond the log. "
+        f"Each in a fresh interpreter; the best of {REPEATS} runs, except for 'ready', which covers imports, reading, "
+        "features and 25 arms per round. Memory is the total for 'ready', and the memory beyond the log for all others. "
         "Replay: d=6, 20 candidates.",
         numbers=False,
     )

@@ -20,7 +20,7 @@ from driftbandit.core import TIE, Floats
 from driftbandit.kernels import evidence, mixture
 from driftbandit.kernels.compile import finite, jit
 from driftbandit.kernels.experts import learn_expert, start_experts
-from driftbandit.kernels.ridge import LARGEST_SQUARE, absorb, multiply, squares
+from driftbandit.kernels.ridge import COUNT, LARGEST_SQUARE, THETA, absorb, multiply, squares
 from driftbandit.kernels.scales import (
     ALARM_AGE,
     ALARM_EVIDENCE,
@@ -80,7 +80,7 @@ def choose(rules: Floats, memo: Floats, bank: Floats, features: Floats) -> int:
     for k in range(count):
         mean, size = 0.0, 0.0
         for i in range(d):
-            mean += features[k, i] * model[1 + i]
+            mean += features[k, i] * model[THETA + i]
             size += features[k, i] * features[k, i]
         if not finite(size):
             return NOT_USABLE
@@ -138,19 +138,19 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
     if rules[DETECT] > 0.0:
         own, cap = errors[0] ** 2 / (width * noise), evidence.error_cap(memo)
         best, strongest = evidence.show(rungs, x, reward, z, own, width - 1.0, noise, acting, nu, clicks, cap)
-        threshold = evidence.threshold(memo, incumbent[0], rules[DELTA])
+        threshold = evidence.threshold(memo, incumbent[COUNT], rules[DELTA])
         if best >= 0 and strongest > threshold and evidence.ready(memo, d):
             fired = 1
-            memo[ALARM_EVIDENCE], memo[ALARM_THRESHOLD], memo[ALARM_AGE] = strongest, threshold, rungs[best, 0]
+            memo[ALARM_EVIDENCE], memo[ALARM_THRESHOLD], memo[ALARM_AGE] = strongest, threshold, rungs[best, COUNT]
             _replace(memo, weights, incumbent, rungs, best, memo[MEMO + 1 + experts :])
 
     tally(memo, reward, size)
     rescale(memo, elder, d)
     if memo[REWARD_SQUARES] > 0.0:
-        if start_experts(memo, bank[EXPERTS : EXPERTS + experts], elder[1 : 1 + d]):
+        if start_experts(memo, bank[EXPERTS : EXPERTS + experts], elder[THETA : THETA + d]):
             mixture.share_out(weights)
-        if rules[DETECT] > 0.0 and incumbent[0] >= 2.0:
-            evidence.renew(memo, rungs, elder[1 : 1 + d])
+        if rules[DETECT] > 0.0 and incumbent[COUNT] >= 2.0:
+            evidence.renew(memo, rungs, elder[THETA : THETA + d])
     return fired
 
 
@@ -185,7 +185,7 @@ def _begin(memo: Floats, bank: Floats, experts: int, size: float, d: int) -> Non
     memo[FIRST_SQUARE] = size
     for model in range(2):
         ridge = size if model == ELDER else _FIRST_RIDGE * size
-        at = 1 + d
+        at = THETA + d
         for i in range(d):
             bank[model, at + i] = 1.0 / ridge
             at += i + 1
@@ -230,7 +230,7 @@ def _replace(memo: Floats, weights: Floats, incumbent: Floats, rungs: Floats, be
     What it leaves unexplained is the noise.
     """
     d = len(before)
-    before[:] = incumbent[1 : 1 + d]
+    before[:] = incumbent[THETA : THETA + d]
     mixture.inherit(weights, evidence.lead(rungs[best], d))
     noise, worth = evidence.noise_since(rungs[best], d)
     take_over_noise(memo, noise, worth)

@@ -23,7 +23,7 @@ import math
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
 from driftbandit.kernels.mixture import log_likelihood
-from driftbandit.kernels.ridge import absorb, multiply, row_size
+from driftbandit.kernels.ridge import COUNT, THETA, absorb, multiply, row_size
 from driftbandit.kernels.scales import (
     ALL_COUNT,
     FIRST_SQUARE,
@@ -80,9 +80,9 @@ def give_birth(rung: Floats, mean: Floats, shrink: float, ridge: float, nu: floa
     """Start a model whose weights are N(shrink * mean, noise / ridge) and that knows `nu` rewards' worth of `noise`."""
     d = len(mean)
     rung[:] = 0.0
-    at = 1 + d
+    at = THETA + d
     for i in range(d):
-        rung[1 + i] = shrink * mean[i]
+        rung[THETA + i] = shrink * mean[i]
         rung[at + i] = 1.0 / ridge
         at += i + 1
     rung[at + _NU] = nu
@@ -93,7 +93,7 @@ def give_birth(rung: Floats, mean: Floats, shrink: float, ridge: float, nu: floa
 def clear(rungs: Floats) -> None:
     """Empty all rungs."""
     rungs[:] = 0.0
-    rungs[:, 0] = -1.0
+    rungs[:, COUNT] = -1.0
 
 
 @jit
@@ -123,12 +123,12 @@ def show(
         Most that one squared error counts, in units of `noise`.
     """
     best, strongest = -1, 0.0
-    sums = 1 + len(x) + len(x) * (len(x) + 1) // 2
+    sums = THETA + len(x) + len(x) * (len(x) + 1) // 2
     theirs = min(theirs, cap)
     log_noise, their_log_width = math.log(noise), math.log(1.0 + q)
     for k in range(len(rungs)):
         rung = rungs[k]
-        if rung[0] < 0.0:
+        if rung[COUNT] < 0.0:
             continue
         mean, square, _ = multiply(rung, x, z)
         width = 1.0 + max(square, 0.0)
@@ -188,15 +188,15 @@ def renew(memo: Floats, rungs: Floats, theta: Floats) -> None:
 @jit
 def noise_since(rung: Floats, dim: int) -> tuple[float, float]:
     """Estimate of the noise variance from a rung's prior and its own errors, and how many rewards that is worth."""
-    sums = 1 + dim + dim * (dim + 1) // 2
-    worth = rung[sums + _NU] + rung[0]
+    sums = THETA + dim + dim * (dim + 1) // 2
+    worth = rung[sums + _NU] + rung[COUNT]
     return rung[sums + _NOISE_SUM] / worth, worth
 
 
 @jit
 def lead(rung: Floats, dim: int) -> float:
     """Log-likelihood ratio of a rung against those who acted since its birth."""
-    found: float = rung[1 + dim + dim * (dim + 1) // 2 + _LEAD]
+    found: float = rung[THETA + dim + dim * (dim + 1) // 2 + _LEAD]
     return found
 
 
@@ -205,7 +205,7 @@ def _log_evidence(rung: Floats, sums: int, left_out: float, least: float) -> flo
     """Log-evidence without errors worth `left_out`, or `least` where it is not more."""
     nu = rung[sums + _NU]
     ratio = (nu + rung[sums + _THEIRS] - left_out) / (nu + rung[sums + _OWN])
-    count, log_width = nu + rung[0], rung[sums + _LOG_WIDTH]
+    count, log_width = nu + rung[COUNT], rung[sums + _LOG_WIDTH]
     if 0.5 * (count * (ratio - 1.0) - log_width) <= least:  # ln r <= r - 1: most rungs need no logarithm
         return least
     evidence: float = 0.5 * (count * math.log(ratio) - log_width)

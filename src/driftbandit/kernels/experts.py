@@ -11,7 +11,7 @@ import math
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.ridge import multiply
+from driftbandit.kernels.ridge import COUNT, THETA, multiply
 from driftbandit.kernels.scales import ALL_COUNT, EXPERTS_LIVE, NOISE, SHRINK, TASTE
 
 _EXPERT_SPREAD = 0.3  # prior variance of an expert's weights, in units of an average taste's
@@ -33,23 +33,23 @@ def learn_expert(
     multiply(row, x, z)
     mean, square = 0.0, 0.0
     for i in range(d):
-        row[1 + i] = keep * row[1 + i] + pull * elder[1 + i]
+        row[THETA + i] = keep * row[THETA + i] + pull * elder[THETA + i]
         z[i] = fade * z[i] + lift * x[i]
-        mean += row[1 + i] * x[i]
+        mean += row[THETA + i] * x[i]
         square += z[i] * x[i]
     error, variance = reward - mean, memo[NOISE] + max(square, 0.0)
     step, shrink = error / variance, 1.0 / math.sqrt(variance)
     for i in range(d):
-        row[1 + i] += step * z[i]
+        row[THETA + i] += step * z[i]
         z[i] *= shrink
-    at = 1 + d
+    at = THETA + d
     for i in range(d):
         line = row[at : at + i + 1]
         for j in range(i + 1):
             line[j] = fade * line[j] - z[i] * z[j]
         line[i] += lift
         at += i + 1
-    row[0] += 1.0
+    row[COUNT] += 1.0
     return error, variance
 
 
@@ -66,9 +66,9 @@ def start_experts(memo: Floats, experts: Floats, theta: Floats) -> bool:
     for m in range(len(experts)):
         row = experts[m]
         row[:] = 0.0
-        at = 1 + d
+        at = THETA + d
         for i in range(d):
-            row[1 + i] = theta[i]
+            row[THETA + i] = theta[i]
             row[at + i] = _EXPERT_SPREAD * memo[TASTE]
             at += i + 1
     return True

@@ -18,6 +18,7 @@ import numpy as np
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
+from driftbandit.kernels.ridge import THETA
 from driftbandit.kernels.scales import NOISE, PICK_COUNT, PICK_SHARES, RECENT_COUNT, REWARD_SQUARES, are_clicks
 
 _LIGHT = 1e-3  # a model of less weight does not act
@@ -34,7 +35,7 @@ _LARGEST_LOG = 700.0  # the exponential of more is infinite, that of less than i
 @jit
 def blend(memo: Floats, weights: Floats, rows: Floats, mix: bool, d: int) -> Floats:
     """Row with the weighted mean of the models' means and covariances, or, without `mix`, those of the heaviest."""
-    size = 1 + d + d * (d + 1) // 2
+    size = THETA + d + d * (d + 1) // 2
     result = np.zeros(size)
     heaviest = np.argmax(weights)
     for m in range(len(weights)):
@@ -45,9 +46,9 @@ def blend(memo: Floats, weights: Floats, rows: Floats, mix: bool, d: int) -> Flo
             continue
         row = rows[m]
         scale = weight * memo[NOISE] if m == 0 else weight
-        for i in range(1, 1 + d):
+        for i in range(THETA, THETA + d):
             result[i] += weight * row[i]
-        for i in range(1 + d, size):
+        for i in range(THETA + d, size):
             result[i] += scale * row[i]
     return result
 
@@ -152,7 +153,7 @@ def _fair(model: int, count: int) -> float:
 @jit
 def _trace(row: Floats, d: int) -> float:
     """Sum of the diagonal of a row's matrix."""
-    at = 1 + d
+    at = THETA + d
     total = 0.0
     for i in range(d):
         total += row[at + i]

@@ -11,6 +11,7 @@ import math
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
+from driftbandit.kernels.ridge import THETA
 
 (
     ROUNDS,  # rewards learned, but for those of arms without features
@@ -144,7 +145,7 @@ def rescale(memo: Floats, elder: Floats, d: int) -> None:
     memo[PRIOR] = min(max(spread, _LEAST_PRIOR * memo[TASTE]), memo[TASTE])
     length = 0.0
     for i in range(d):
-        length += elder[1 + i] * elder[1 + i] / d
+        length += elder[THETA + i] * elder[THETA + i] / d
     # James-Stein: the elder is the mean of alarms + 1 tastes, which are not all new: the root counts them as fewer.
     tastes = math.sqrt(memo[ALARMS] + 1.0)
     memo[SHRINK] = max(0.0, 1.0 - spread / (tastes * length)) if length > 0.0 else 0.0

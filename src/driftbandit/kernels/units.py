@@ -13,6 +13,8 @@ import numpy as np
 
 from driftbandit.core import Floats, Ints
 from driftbandit.kernels.compile import jit
+from driftbandit.kernels.ridge import COUNT as ROW_COUNT
+from driftbandit.kernels.ridge import THETA as ROW_THETA
 
 COUNT, RANK, EXPLAINED, MOMENT = range(4)
 
@@ -153,12 +155,12 @@ def regress(total: Floats, ridge: float, row: Floats, d: int) -> None:
         gram[i, i] += total[at + i]
         at += i + 1
     inverse = np.linalg.inv(gram)
-    row[0] = total[COUNT]
-    at = 1 + d
+    row[ROW_COUNT] = total[COUNT]
+    at = ROW_THETA + d
     for i in range(d):
-        row[1 + i] = 0.0
+        row[ROW_THETA + i] = 0.0
         for j in range(d):
-            row[1 + i] += inverse[i, j] * total[MOMENT + j]
+            row[ROW_THETA + i] += inverse[i, j] * total[MOMENT + j]
         for j in range(i + 1):
             row[at + j] = inverse[i, j]
         at += i + 1
