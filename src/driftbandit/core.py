@@ -138,8 +138,7 @@ def _as_floats(features: ArrayLike | None, expected: str) -> Floats:
         raise ValueError(f"features: {expected}, got rows of unequal length") from error
     if array.dtype.kind not in "fiub":
         raise ValueError(f"features: expected real numbers, got dtype {array.dtype}")
-    # Writeable too, although nothing is written: a read-only array is another type, for which a kernel is compiled
-    # anew.
+    # Writeable too, although nothing is written: for read-only arrays, another type, kernels are compiled anew.
     return np.require(array, np.float64, ["C", "A", "W"])
 
 

@@ -1,8 +1,8 @@
 """DriftUCB's experts: Kalman filters that forget at different speeds and revert to the elder, the fit of all history.
 
-They follow drift that is too slow to raise an alarm. An expert is a `ridge` row ``[n, theta, covariance]``. They start
-together, once the elder is worth something, and never start again; the slot `EXPERTS_LIVE` of `memo` says whether they
-have. Of what it knows, an expert with a memory of M rounds keeps 1 - 1 / M per round.
+They follow drift that is too slow to raise an alarm. An expert is a `ridge` row ``[n, theta, covariance]``. All experts
+start together, once the elder is worth something, and never start again; the slot `EXPERTS_LIVE` of `memo` says whether
+they have started. An expert with a memory of M rounds keeps 1 - 1 / M of what it knows per round.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def learn_expert(
 ) -> tuple[float, float]:
     """Let an expert drift towards the elder's (shrunken) weights and into doubt, then learn the reward.
 
-    Drift makes of a covariance P the covariance keep^2 P + lift. Both are done in one pass. Returns the error and its
+    Drift turns a covariance P into keep^2 P + lift. Drift and learning are done in one pass. Returns the error and its
     variance.
     """
     d = len(x)
@@ -55,7 +55,7 @@ def learn_expert(
 
 @jit
 def start_experts(memo: Floats, experts: Floats, theta: Floats) -> bool:
-    """Give every expert the elder's weights and full doubt, if it is time; returns whether it was.
+    """Give every expert the elder's weights and full doubt, if it is time; returns whether it was time.
 
     It is time once, when there is one reward's worth of noise for each feature.
     """

@@ -61,8 +61,7 @@ class SWUCB(ArmPolicy):
         self.explore = as_number("explore", explore, 0.0)
         self.prior_mean = as_number("prior_mean", prior_mean, 0.0, 1.0)
         self.prior_count = as_number("prior_count", prior_count, 0.0)
-        # Arms that left the window are dropped once per turn of the ring, so there are never more than two rings of
-        # them.
+        # Arms that left the window are dropped once per turn of the ring, so the table holds two rings of arms at most.
         self._table = ArmTable(2 * self.window + 1)
         self._arms = np.zeros(self.window, dtype=np.int64)
         self._rewards = np.zeros(self.window)
