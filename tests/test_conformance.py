@@ -120,6 +120,17 @@ class RemembersThePool(Broken):
         return 0
 
 
+class CountsQuestions(Broken):
+    """Chooses as it should, and keeps count of it in its state."""
+
+    _parts = (*Broken._parts, "asked")
+    asked = 0
+
+    def choose(self, features, arms=None):
+        self.asked += 1
+        return super().choose(features, arms)
+
+
 class SwallowsNaN(Broken):
     def learn(self, features, reward, arm=None):
         return () if np.isnan(reward) else super().learn(features, reward, arm)
@@ -166,7 +177,8 @@ class NeedsChooseFirst(Broken):
         (Moody, "same choices"),
         (WritesToThePool, "must not write"),
         (PrefersTheFirst, "order of the pool"),
-        (RemembersThePool, "keep nothing of what it was shown"),
+        (RemembersThePool, "order of the pool"),
+        (CountsQuestions, "choose must change nothing but random generators"),
         (SwallowsNaN, "reward of NaN must raise ValueError"),
         (RaisesTypeErrors, "must raise ValueError, raised TypeError"),
         (CountsFailures, "leave the policy as it was"),

@@ -29,7 +29,7 @@ def test_elsewhere_the_index_is_asked(tmp_path):
 
 
 def clouds():
-    from driftbandit.plots import cloud_figure
+    from driftbandit.paper.figure5 import cloud_figure
 
     cloud_figure([])
 

@@ -21,7 +21,7 @@ _TRY_AGAIN = frozenset({429, 502, 503, 504})
 
 
 class ServiceError(Exception):
-    """The service refused a request; `status` and `detail` say why. Status 0: it could not be reached."""
+    """The service refused a request; `status` and `detail` say why. Status 0 means that it could not be reached."""
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(f"{status}: {detail}" if status else detail)
@@ -36,7 +36,7 @@ class Choice:
     Attributes
     ----------
     decision_id : str or None
-        What `reward` needs; None for a fallback, which the service knows nothing of.
+        What `reward` needs; None for a fallback, which the service does not know about.
     arm, index : str, int
         The arm to play, and its position in the pool.
     propensity : float
@@ -44,7 +44,7 @@ class Choice:
     fallback : bool
         Whether the service could not be reached in time.
     scope : str or None
-        Whose model decided, by which several service processes find the decision when its reward comes.
+        Whose model decided; helps several service processes to find the decision when its reward comes.
     """
 
     decision_id: str | None
@@ -69,7 +69,7 @@ class Client:
     timeout : float
         Seconds to wait for one answer.
     retries : int
-        How often to try again where that can help.
+        How often to try again if that can help.
 
     Examples
     --------
@@ -108,9 +108,9 @@ class Client:
         scope : str, optional
             Whose model decides.
         decision_id : str, optional
-            Yours, if you have one; made up otherwise.
+            Your own id for the decision; by default the client makes one.
         fallback : str, optional
-            Arm to play if the service cannot be reached; without one that raises ServiceError.
+            Arm to play if the service cannot be reached; without a fallback, ServiceError is raised.
         """
         body: dict[str, Any] = {"decision_id": decision_id or str(uuid.uuid4())}
         if scope is not None:
@@ -130,7 +130,7 @@ class Client:
     def reward(self, choice: Choice | str, value: float, *, scope: str | None = None) -> str:
         """Report a reward: 'accepted', 'duplicate', 'late' (the window has closed) or, after a fallback, 'ignored'.
 
-        A decision's id alone will do where one process serves; where several share a scoped loop, give the scope too.
+        The id of the decision is enough if one process serves; if several share a scoped loop, give the scope too.
         """
         if isinstance(choice, Choice):
             ident, scope = choice.decision_id, scope or choice.scope

@@ -1,4 +1,4 @@
-"""The words every other module speaks: Policy, ScopedPolicy, Change, and checks of what users pass.
+"""What every other module builds on: Policy, ScopedPolicy, Change, and checks of users' input.
 
 Needs numpy only, so that ``import driftbandit`` stays light.
 """
@@ -19,21 +19,21 @@ Ints = NDArray[np.int64]
 ChangeKind = Literal["spawned", "retired", "restarted"]
 
 Scope = int | str
-"""Whoever owns a model, such as a user: a whole number or a short text. 7 and '7' are different scopes."""
+"""The owner of a model, such as a user: a whole number or a short text. 7 and '7' are different scopes."""
 
 TIE = 1e-12
-"""Scores that differ by at most this much (DriftUCB: this share of the highest) tie, and the lowest index wins."""
+"""Scores that differ by at most this (in DriftUCB, by this share of the highest) tie, and the lowest index wins."""
 
 _SUSPICIOUS = 1e3
-"""Above this an absolute value may be what a model refused."""
+"""An absolute value above this may be the reason why a model refused features."""
 
 LARGEST = 1e100
-"""Rewards beyond this are refused: their squares, times anything sensible, must still be numbers."""
+"""Rewards beyond this size are refused: their squares, times anything sensible, must still be finite."""
 
 _FLOAT64 = np.dtype(np.float64)
 _INT64 = np.dtype(np.int64)
 _WORD = (1 << 64) - 1
-_LARGEST_DIM = 50_000  # a model of so many features takes 10 GB
+_LARGEST_DIM = 50_000  # a model with this many features takes 10 GB
 _LONGEST_SCOPE = 100
 
 
@@ -56,10 +56,10 @@ class Policy(Protocol):
 
 
 class ScopedPolicy(Protocol):
-    """What a policy can do whose calls say which scope (a user, say) they are about.
+    """What a policy can do if its calls say which scope, such as a user, they are about.
 
-    As `Policy`, with one more keyword in both calls. Such a policy has an attribute `is_scoped` that is True, by which
-    everything that plays policies knows that it must pass `scope`.
+    As `Policy`, with one more keyword in both calls. The attribute `is_scoped`, which is True, tells every caller to
+    pass `scope`.
     """
 
     is_scoped: ClassVar[bool]
@@ -87,11 +87,11 @@ class Change:
     Attributes
     ----------
     round : int
-        How many rewards the policy had learned, this one included, when it noticed.
+        How many rewards the policy had learned when it noticed, the latest included.
     kind : {'spawned', 'retired', 'restarted'}
         A member was added, a member was given up, or the whole model started afresh.
     member : int
-        The member it is about, counted from 0 in order of birth; 0 where a policy has only one model.
+        The member that changed, counted from 0 in order of birth; 0 if the policy has only one model.
     evidence : dict of str to float
         Why, in numbers: for dLinUCB the miss rate and the bound it crossed.
     """
@@ -105,7 +105,7 @@ class Change:
 def as_pool(features: ArrayLike | None, dim: int) -> Floats:
     """Turn this round's candidates into a contiguous (K, dim) float64 array, or say what is wrong.
 
-    Finite values are not checked here: the kernels see every value anyway and report what is not finite.
+    Whether values are finite is not checked here: the kernels see every value anyway and report what is not finite.
     """
     if type(features) is ndarray and features.dtype is _FLOAT64 and features.flags.carray:
         shape = features.shape
@@ -138,7 +138,7 @@ def _as_floats(features: ArrayLike | None, expected: str) -> Floats:
         raise ValueError(f"features: {expected}, got rows of unequal length") from error
     if array.dtype.kind not in "fiub":
         raise ValueError(f"features: expected real numbers, got dtype {array.dtype}")
-    # Writeable too, although nothing is written: for a kernel a read-only array is another type, to be compiled anew.
+    # Writeable too, although nothing is written: for read-only arrays, another type, kernels are compiled anew.
     return np.require(array, np.float64, ["C", "A", "W"])
 
 
@@ -182,7 +182,7 @@ def as_arms(arms: ArrayLike | None, features: ArrayLike | None = None) -> Ints:
         rows = None if features is None else np.asarray(features).shape[:1]
     except ValueError as error:  # a ragged list
         raise ValueError(
-            "arms, features: expected one id and one row of features an arm, got unequal lengths"
+            "arms, features: expected one id and one row of features per arm, got unequal lengths"
         ) from error
     if array.ndim != 1:
         raise ValueError(f"arms: expected shape (K,), got {array.shape}")
@@ -205,7 +205,7 @@ def as_arm(arm: int | None) -> int:
 
 
 def unknown_name(what: str, given: object, known: Iterable[str]) -> str:
-    """Say that a name, or each of several, is not known: what may have been meant, and all that is known.
+    """Describe unknown names: which known name each may have meant, and all known names.
 
     >>> unknown_name("policy", "LinUBC", ["linucb", "adts"])
     "policy: unknown 'LinUBC' (did you mean 'linucb'?); expected one of linucb, adts"

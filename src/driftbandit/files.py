@@ -10,7 +10,7 @@ from pathlib import Path
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a path beside `path` to write to; it takes the place of `path` at the end, or goes if anything fails.
+    """Yield a path beside `path` to write to; at the end it replaces `path`, or is deleted if anything failed.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

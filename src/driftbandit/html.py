@@ -1,8 +1,8 @@
 """HTML from Jinja2 templates that escape whatever they are given.
 
 A missed escape is impossible rather than unlikely: escaping cannot be turned off for a value, since there is no filter
-`safe`, and a name that a template is not given is an error. What is not to be escaped again has to be `Markup`, and
-tests/test_html.py names the few places that make it.
+`safe`, and an undefined name in a template is an error. Only `Markup` is not escaped again, and tests/test_html.py
+names the few places that make it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The figure of regret over time, and what all figures share: colours, names, and being shown in notebooks.
 
-Figures are drawn from traces alone. Nothing is run here, so any figure can be drawn again from what was kept. A figure
-that only one table or figure of the paper needs lives in that module.
+Figures are drawn from traces alone. Nothing is run here, so any figure can be redrawn from saved traces. A figure that
+only one artefact of the paper needs lives in the module of that artefact.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#6
 
 _DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 _FIRST = ("dlinucb", "linucb", "adts", "oracle")
-"""Policies that always have the first colours, the paper's own before all."""
+"""Policies that always have the first colours, the paper's own policy first."""
 
-# A policy whose regret is this many times the median one would flatten all other curves.
+# A policy whose regret is this many times the median would flatten all other curves.
 _OFF_THE_CHART = 4.0
 
 
@@ -74,7 +74,7 @@ def regret_figure(traces: Sequence[Trace], title: str) -> Picture:
 
 
 def name_of(policy: str) -> str:
-    """Name of a policy as Matplotlib should print it: a dollar sign is no formula."""
+    """Name of a policy for Matplotlib, with dollar signs escaped, which would start a formula."""
     return title_of(policy).replace("$", r"\$")
 
 

@@ -35,7 +35,7 @@ class Artefact:
     tables : list of Table
         Shown in order.
     figures : dict of str to Figure
-        By name; the first one is the picture of the artefact.
+        Figures by name; the first one is the picture of the artefact.
     data : dict
         What `--json` prints and the JSON file holds.
     """

@@ -1,4 +1,4 @@
-"""Memory as a handful of flat arrays: what policies are made of, so that saving, copying and restoring is one door."""
+"""Memory as a handful of flat arrays, so that all policies are saved, copied and restored in one way."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Stateful:
 
     _parts: ClassVar[tuple[str, ...]] = ()
     _stored_as: ClassVar[Mapping[str, str]] = {}
-    """Names in the state of parts whose attributes were renamed since: stored states keep fitting."""
+    """Names in the state for parts whose attributes were renamed, so that old states still fit."""
     _growing: ClassVar[frozenset[str]] = frozenset()
     _derived: ClassVar[frozenset[str]] = frozenset()
-    """Attributes that `_after_restore` makes anew and that need not be pickled."""
+    """Attributes that `_after_restore` rebuilds and that need not be pickled."""
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Copy everything learned so far into flat float64 and int64 arrays, by name."""
@@ -68,7 +68,7 @@ class Stateful:
         Raises
         ------
         ValueError
-            If an array is missing, unknown, of another shape or type, or inconsistent; nothing is changed then.
+            If an array is missing, unknown, of another shape or type, or inconsistent; then nothing is changed.
         """
         before = self.state()
         try:
@@ -114,7 +114,7 @@ class Stateful:
         return {name: value for name, value in self.__dict__.items() if name not in self._derived}
 
     def __setstate__(self, attributes: dict[str, Any]) -> None:
-        # Pickle and deepcopy come through here: views into arrays must point into the copies.
+        # Pickle and deepcopy call this: views into arrays must point into the copies.
         self.__dict__.update(attributes)
         self._after_restore()
 
@@ -197,7 +197,7 @@ class ChangeLog(Stateful):
         self._evidence = np.zeros((0, len(forms[0])))
 
     def append(self, change: Change) -> None:
-        """Add a change, over the oldest one when full."""
+        """Add a change; when full, overwrite the oldest one."""
         row = self.total % self.capacity
         if row == len(self._facts):
             more = min(max(row, 4), self.capacity - row)

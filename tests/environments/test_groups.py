@@ -1,5 +1,6 @@
 """Groups of users by k-means."""
 
+import re
 import sys
 
 import numpy as np
@@ -13,6 +14,7 @@ from driftbandit.environments.log import Log
 from driftbandit.environments.yahoo import read_yahoo
 from driftbandit.environments.yahoo_synthetic import write_synthetic
 from driftbandit.evaluation.replay import replay
+from driftbandit.extras import pip_install
 
 
 def log_of(users):
@@ -107,5 +109,5 @@ def test_an_empty_log_has_no_groups():
 
 def test_without_scikit_learn_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.cluster", None)
-    with pytest.raises(ImportError, match=r"pip install 'driftbandit\[data\]'"):
+    with pytest.raises(ImportError, match=re.escape(pip_install("data"))):
         group_users(log_of(np.ones((50, 1))), 1)

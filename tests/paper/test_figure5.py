@@ -3,6 +3,7 @@
 import io
 import math
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -14,6 +15,7 @@ pytest.importorskip("wordcloud", reason="needs the extra `data`")
 
 from driftbandit import DLinUCB, simulate, synthetic
 from driftbandit.environments.lastfm import LastFM, Tagging, load_tagging
+from driftbandit.extras import pip_install
 from driftbandit.paper import figure5
 from driftbandit.paper.figure5 import Cloud, Watched, cloud_figure
 from driftbandit.paper.figure5_tastes import Tastes, profile_members
@@ -176,7 +178,7 @@ def test_clouds_come_in_rows_and_no_words_are_no_error():
 
 def test_without_wordcloud_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "wordcloud", None)
-    with pytest.raises(ImportError, match=r"pip install 'driftbandit\[data\]'"):
+    with pytest.raises(ImportError, match=re.escape(pip_install("data"))):
         cloud_figure([[Cloud("a", {"b": 1.0})]])
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import http.client
 import itertools
 import json
 import os
@@ -10,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,7 @@ class Server:
         while time.monotonic() < deadline:
             assert not self._ended(), self._log.read_text()
             try:
-                connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
+                connection = HTTPConnection("127.0.0.1", self.port, timeout=2)
                 connection.request("GET", "/readyz")
                 status = connection.getresponse().status
                 connection.close()

@@ -15,7 +15,7 @@ from driftbandit.report import Artefact
 
 
 def field(names: Sequence[str]) -> list[str]:
-    """The policies that these names stand for: 'all' and 'usual', by themselves, are groups.
+    """The policies that these names stand for; 'all' or 'usual', alone, stands for a group.
 
     >>> field(["linucb", "random"])
     ['linucb', 'random']
@@ -42,7 +42,7 @@ def run(
     policies : sequence of str
         Names from the registry.
     name, world :
-        The world and what to call it.
+        The world, and its name in the results.
     seeds : sequence of int
         Seeds of the world.
     paper : mapping, optional
@@ -70,7 +70,7 @@ def run(
 
 
 def _described(world: World) -> str:
-    """The settings that matter most in this world, and all that differ from the defaults."""
+    """The settings that matter most in this world, and all settings that differ from the defaults."""
     usual = asdict(World())
     shown = {"noise"} if world.reward == "gaussian" else {"clicks"}
     shown |= {"shift", "period"} if world.path in ("jumps", "recurring") else set()

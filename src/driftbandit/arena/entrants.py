@@ -1,4 +1,4 @@
-"""Who competes: all policies as they come, and what else their files offer: grids to be tuned on, parts left out."""
+"""Who competes: all policies of the registry, and the variants in their files: grids to tune, parts left out."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Entrant:
     title : str
         Its name in tables.
     variants : mapping of str to builder
-        Its settings by label; if there are several, the best on the tuning seeds plays.
+        Builders by label; if there are several, the one that does best on the tuning seeds plays.
     rival : bool
-        False for our own policy with a part switched off, and for those that are told the true shifts.
+        False for our own policy with a part switched off, and for policies that are told the true shifts.
     contextual : bool
         False for a policy that knows arms by their ids alone; it sits out real data, where few arms come twice.
     """
@@ -34,11 +34,11 @@ class Entrant:
 
 OURS = "driftucb"
 REFERENCE = "oracle-paper"
-"""Told the true shifts, restarts there, and explores by the paper's alpha_t."""
+"""Name of the oracle that is told the true shifts, restarts there, and explores by the paper's alpha_t."""
 
 
 def entrants() -> dict[str, Entrant]:
-    """Everyone: the registry, then the variants of its policies that are meant for the arena."""
+    """All entrants: the registry's policies, then their variants for the arena."""
     entries = [entry for entry in REGISTRY.values() if not entry.scoped]
     variants = [(variants, entry) for entry in entries for variants in entry.variants]
     variants.sort(key=lambda pair: (pair[0].place, pair[0].name))
@@ -49,7 +49,7 @@ def entrants() -> dict[str, Entrant]:
 
 
 def tuned() -> dict[str, Entrant]:
-    """Those with several settings, of which the best on the tuning seeds plays; they are told the noise."""
+    """The entrants with several settings, of which the best on the tuning seeds plays; they are told the noise."""
     return {name: entrant for name, entrant in entrants().items() if len(entrant.variants) > 1}
 
 
@@ -59,7 +59,7 @@ def _entrant(entry: Entry, title: str, variants: Mapping[str, Builder]) -> Entra
 
 
 def imported(path: str) -> object:
-    """Import 'package.module:name', or say why not."""
+    """Import 'package.module:name', or raise ValueError saying why it cannot be imported."""
     module, _, name = path.partition(":")
     if not module or not name:
         raise ValueError(f"import path: expected 'package.module:name', got {path!r}")

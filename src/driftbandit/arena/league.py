@@ -1,4 +1,4 @@
-"""Play the arena: tune rivals on some seeds, play everyone on others, keep one line per run, continue later."""
+"""Play the arena: tune rivals on some seeds, play everyone on others, keep one line per run, resume later."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from driftbandit.files import whole_file
 from driftbandit.policies.registry import Builder
 
 FIRST_TUNING_SEED = 1000
-"""Rivals are tuned on the seeds from here on, on real data on this one alone; the scoreboard never sees them."""
+"""First tuning seed (on real data the only one); the scoreboard never shows tuning seeds."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class Result:
     scenario, policy : str
         Names.
     seed : int
-        Of the rounds.
+        Seed of the rounds.
     regret, reward, microseconds : float
-        Accumulated regret and reward; time of a round.
+        Accumulated regret and reward; time per round.
     alarms, false_alarms, missed : int
-        Changes announced, those that no shift explains, and shifts without one; 0 where the policy does not look.
+        Alarms, alarms that no shift explains, and shifts without an alarm; 0 if the policy does not look for changes.
     delay : float
-        Median delay of the detections; NaN without one.
+        Median delay of the detections; NaN without a detection.
     """
 
     scenario: str
@@ -85,7 +85,7 @@ def play_all(
     results : list of Result
         One per run, on `seeds`.
     chosen : dict
-        The variant that did best on the tuning seeds, by scenario and entrant, of those that have a grid.
+        For entrants with a grid: the variant that did best on the tuning seeds, by scenario and entrant.
     """
     folder = str(out)
     processes = as_processes(processes)
@@ -178,7 +178,7 @@ def _run(job: Job) -> None:
 
 
 def _key(scenario: Scenario, seed: int, policy: str, build: Builder) -> str:
-    """Fingerprint of a run and of the lines here, which turn it into numbers."""
+    """Fingerprint of a run and of this file, which turns a run into numbers."""
     return f"{run_key(scenario.environment, seed, policy, build)}-{code_fingerprint('arena/league.py')[:16]}"
 
 
@@ -206,7 +206,7 @@ def _path(folder: str, name: str, seed: int) -> Path:
 
 
 def _read(folder: str, name: str, seed: int) -> dict[str, tuple[str, Result]]:
-    """Results of a scenario and seed with their keys; what cannot be read is played again."""
+    """Results of a scenario and seed with their keys; results that cannot be read are played again."""
     try:
         lines = json.loads(_path(folder, name, seed).read_text(encoding="utf-8"))
         return {policy: (line.pop("key"), Result(**line)) for policy, line in lines.items()}

@@ -68,7 +68,7 @@ def run(
         Reporting seeds, by default the first 20, and how many tuning seeds; real data plays at most three seeds, and
         is tuned on one.
     quick : bool
-        Where you do not say otherwise, a few scenarios and seeds, and policies that need no tuning.
+        By default play only a few scenarios and seeds, and policies that need no tuning.
     """
     if scenarios is None:
         scenarios = QUICK if quick else ("all",)
@@ -117,7 +117,7 @@ def run(
 
 
 def _scenarios(names: Sequence[str], own: Sequence[str]) -> tuple[dict[str, Scenario], dict[str, str]]:
-    """Scenarios by name, and for each that cannot be played the reason."""
+    """Scenarios by name, and the reason for each that cannot be played."""
     chosen: dict[str, Scenario] = {}
     for name in names:
         found = {

@@ -1,4 +1,4 @@
-"""The worlds of the arena, each under a name with a version: a scenario whose rounds change gets a new one."""
+"""The worlds of the arena. Each name has a version; a scenario whose rounds change gets a new version."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Scenario:
     Attributes
     ----------
     title : str
-        What it is, in a few words.
+        Description in a few words.
     kind : {'shifts', 'still', 'drift', 'real'}
         Sudden shifts, nothing changes, slow drift, or a real data set.
     environment : Environment
@@ -47,7 +47,7 @@ class Scenario:
 
 
 def kind_of(environment: Environment) -> Kind:
-    """Kind of an environment that comes without a `Scenario`.
+    """Kind of an environment that is not a `Scenario`.
 
     >>> kind_of(World(path="rotation")), kind_of(World()), kind_of(World(share=0.0))
     ('drift', 'shifts', 'still')
@@ -141,4 +141,4 @@ SCENARIOS |= {
 }
 
 QUICK = ("table1-2-v1", "sphere-v1", "noise.5-v1", "outliers-v1", "still.1-v1", "rotation-fast-v1", "clicks-logit-v1")
-"""One of every kind, for a first look."""
+"""Scenarios of every kind, for a first look."""

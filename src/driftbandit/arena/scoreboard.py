@@ -18,7 +18,7 @@ from driftbandit.evaluation.results import Table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_WORST = 4.0  # ratios above this are drawn alike
+_WORST = 4.0  # ratios above this are drawn in one colour
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Score:
     microseconds: float
 
     def as_dict(self) -> dict[str, float | None]:
-        """Plain numbers, for JSON; what is not a number is None."""
+        """Plain numbers, for JSON; NaN becomes None."""
         return {name: None if math.isnan(value) else value for name, value in vars(self).items()}
 
 
@@ -81,7 +81,7 @@ def scoreboard(
     entrants: Mapping[str, Entrant],
     chosen: Mapping[tuple[str, str], str],
 ) -> Table:
-    """One line per scenario: ours, the oracle, the best rival, and how we stand against them."""
+    """One line per scenario: our regret, the oracle's and the best rival's, our ratios to both, and our rank."""
     lines = []
     for name in scenarios:
         ours = scores.get((name, OURS))
@@ -140,7 +140,7 @@ def regret_tables(scores: Scores, scenarios: Mapping[str, Scenario], entrants: M
 
 
 def detection_table(scores: Scores, scenarios: Mapping[str, Scenario], entrants: Mapping[str, Entrant]) -> Table:
-    """How well policies that report changes report them, over the scenarios with sudden shifts and without any."""
+    """Detection quality of policies that report changes, in scenarios with sudden shifts and in still ones."""
     shifts = [name for name, scenario in scenarios.items() if scenario.kind == "shifts"]
     still = [name for name, scenario in scenarios.items() if scenario.kind == "still"]
     lines = []
@@ -168,7 +168,7 @@ def detection_table(scores: Scores, scenarios: Mapping[str, Scenario], entrants:
 
 
 def time_table(scores: Scores, entrants: Mapping[str, Entrant]) -> Table:
-    """Time of a round, as a multiple of LinUCB's in the same run."""
+    """Time per round, as a multiple of LinUCB's in the same run."""
     lines = []
     base = {name: s.microseconds for (name, policy), s in scores.items() if policy == "linucb"}
     for policy, entrant in entrants.items():
@@ -238,7 +238,7 @@ def heatmap(scores: Scores, scenarios: Mapping[str, Scenario], entrants: Mapping
 
 
 def _order(ratios: Floats) -> list[int]:
-    """Best first, by the mean logarithm of the ratios."""
+    """Policies, best first, by the mean logarithm of their ratios."""
     with np.errstate(invalid="ignore"):
         level = [float(np.nanmean(np.log(row))) if np.isfinite(row).any() else math.inf for row in ratios]
     return sorted((row for row in range(len(ratios)) if math.isfinite(level[row])), key=lambda row: level[row])

@@ -1,1 +1,1 @@
-"""How fast: our policies beside NumPy and other packages, in one run."""
+"""Benchmarks: our policies beside NumPy and other packages, in one run."""

@@ -1,8 +1,8 @@
 """This checkout beside another one, in one run: did a change make anything slower?
 
-``python -m driftbandit.benchmarks.against ../other-checkout`` times the same work with both, in turns and in processes
-of their own, by processor time, and prints this one's time as a multiple of the other's. A turn is short and there are
-many, so that other work on the machine falls on both alike.
+``python -m driftbandit.benchmarks.against ../other-checkout`` times the same work with both, in turns and in separate
+processes, by processor time, and prints this checkout's time as a multiple of the other's. There are many short turns,
+so that other work on the machine affects both alike.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _environment(source: Path) -> dict[str, str]:
 
 @contextmanager
 def _worker(source: Path, script: str, *arguments: str) -> Iterator[Callable[[], float]]:
-    """A process that works on demand; yields a function that has one turn of work done and returns its microseconds."""
+    """A process that works on demand; yields a function that runs one turn of work and returns its microseconds."""
     process = subprocess.Popen(
         [sys.executable, "-c", script, *arguments],
         env=_environment(source),
@@ -94,14 +94,14 @@ def _worker(source: Path, script: str, *arguments: str) -> Iterator[Callable[[],
 
 
 def ratio(other: Path, script: str, *arguments: str, turns: int = 15) -> tuple[float, float, float]:
-    """Microseconds of this checkout and of the other, the least of all turns, and the median ratio of neighbours."""
+    """Microseconds of this checkout and of the other, the least of all turns, and the median ratio of paired turns."""
     with _worker(_HERE, script, *arguments) as mine, _worker(other, script, *arguments) as theirs:
         found = [(mine(), theirs()) for _ in range(turns)]
     return min(a for a, _ in found), min(b for _, b in found), statistics.median(a / b for a, b in found)
 
 
 def service_ratios(other: Path, *, seconds: float = 1.5, turns: int = 6) -> dict[str, tuple[float, float, float]]:
-    """The same for the service: microseconds of the server's processor per decision with its reward."""
+    """The same comparison for the service: microseconds of the server's processor time per decision with its reward."""
     found: dict[str, list[tuple[float, float]]] = {"service, single": [], "service, batched": []}
     with tempfile.TemporaryDirectory() as folder:
         stores = [str(Path(folder, name)) for name in ("mine.db", "theirs.db")]
@@ -121,7 +121,7 @@ def service_ratios(other: Path, *, seconds: float = 1.5, turns: int = 6) -> dict
                     for address, process in both:
                         load = drive(address, process, [make(f"{turn}-{n}") for n in range(connections)], seconds)
                         costs.append(load.cpu / load.requests * per * 1e6)
-                    if turn:  # the first one warms up
+                    if turn:  # the first turn warms up
                         found[name].append((costs[0], costs[1]))
     return {
         name: (min(a for a, _ in costs), min(b for _, b in costs), statistics.median(a / b for a, b in costs))

@@ -1,9 +1,9 @@
-"""What our ASGI application costs beside Starlette, the framework under FastAPI: microseconds per request.
+"""Our ASGI application beside one made with Starlette, the framework under FastAPI: microseconds per request.
 
 ``python -m driftbandit.benchmarks.asgi`` prints the table of docs/dependencies.md. Both applications answer a constant,
 so that only their own work is measured: finding the route, reading the request, sending the answer. There is no server
-and no socket: a request is a call of the application. Both take turns in one run. What is counted is processor time,
-which other work on the machine changes less than the time on the clock. Needs the extras serve and bench.
+and no socket: a request is a call of the application. Both take turns in one run. Processor time is counted, which
+other work on the machine changes less than the time on the clock. Needs the extras serve and bench.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CASES = {
     "a constant": ("GET", "/healthz", b""),
     "a constant, after a parameter in the path and a body": ("POST", "/v1/loops/news/decisions", BODY),
 }
-"""What is asked for: method, path and body. Both applications know the paths of the whole API."""
+"""The requests: method, path and body. Both applications know the paths of the whole API."""
 
 
 def paths() -> list[tuple[str, str]]:
@@ -38,7 +38,7 @@ def paths() -> list[tuple[str, str]]:
 
 
 def ours(table: Iterable[tuple[str, str]]) -> ASGI:
-    """Our application, which answers all of these with a constant."""
+    """Our application, which answers all these routes with a constant."""
 
     async def plain(request: Request) -> Response:
         return Response(200, ANSWER)
@@ -62,7 +62,7 @@ def ours(table: Iterable[tuple[str, str]]) -> ASGI:
 
 
 def starlettes(table: Iterable[tuple[str, str]]) -> ASGI:
-    """The same with Starlette."""
+    """A Starlette application that answers all these routes with a constant."""
     try:
         from starlette.applications import Starlette
         from starlette.requests import Request as StarletteRequest
@@ -118,7 +118,7 @@ async def _seconds(app: ASGI, case: tuple[str, str, bytes], requests: int) -> fl
 
 
 async def _nothing(scope: Any, receive: Any, send: Any) -> None:
-    """An application that does nothing: what the measurement itself costs."""
+    """An application that does nothing, to measure the cost of the measurement itself."""
 
 
 def measure(*, requests: int = 2000, turns: int = 15) -> dict[str, tuple[float, float]]:
@@ -127,7 +127,7 @@ def measure(*, requests: int = 2000, turns: int = 15) -> dict[str, tuple[float, 
     apps = (ours(table), starlettes(table), _nothing)
 
     async def play(case: tuple[str, str, bytes]) -> tuple[float, float]:
-        rows = [[await _seconds(app, case, requests) for app in apps] for _ in range(turns + 1)][1:]  # one to warm up
+        rows = [[await _seconds(app, case, requests) for app in apps] for _ in range(turns + 1)][1:]  # one warms up
         own, theirs, nothing = (median(column) for column in zip(*rows, strict=True))
         return own - nothing, theirs - nothing
 

@@ -43,7 +43,7 @@ def run(
     shapes : sequence of (int, int)
         Features and arms per round.
     rounds : int
-        Rounds of a run.
+        Rounds per run.
     peers, loading : bool
         Whether to time other packages, and data.
     data : path, optional

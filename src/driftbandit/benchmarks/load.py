@@ -1,4 +1,4 @@
-"""Load for an HTTP service on this machine: many connections, each sending its next request when the last is answered.
+"""Load for an HTTP service on this machine: many connections, each of which sends a request when the last is answered.
 
 Written on bare protocols, because the client must cost less than what it measures.
 """
@@ -23,9 +23,9 @@ class Load:
     Attributes
     ----------
     seconds, cpu : float
-        How long it took, and how much of a core the server used meanwhile.
+        How long the load lasted, and how much of a core the server used meanwhile.
     requests : int
-        How many were answered.
+        How many requests were answered.
     latencies : list of float
         Seconds that each request took.
     """
@@ -114,14 +114,14 @@ class _Connection(asyncio.Protocol):
 
 
 def drive(port: int, pid: int, requests: Sequence[Iterator[bytes]], seconds: float, pace: float | None = None) -> Load:
-    """Send the requests of each iterator over a connection of its own, for some seconds.
+    """Send the requests of each iterator over its own connection, for some seconds.
 
     Parameters
     ----------
     pid : int
         The server's process.
     pace : float, optional
-        Requests per second, all connections together; otherwise as many as are answered.
+        Requests per second, all connections together; by default as many as are answered.
     """
     load = Load()
 

@@ -18,13 +18,13 @@ from driftbandit.environments.datasets import locate
 from driftbandit.evaluation.results import Table
 
 LINES = 50_000
-"""Lines of the made-up log; it is read once, and four times over."""
+"""Lines of the made-up log, which is read alone and four times in a row."""
 TIMES = 4
 REPEATS = 3
 
 _NOISE = 0.25
 _NAIVE_SHARE = 0.04
-"""Share of the lines and events that slow ways of doing the same are given."""
+"""Share of the lines and events that the slow alternatives are given."""
 _READY = ("lastfm", "delicious")
 
 
@@ -37,14 +37,14 @@ class Figure:
     name : str
         What was done.
     seconds, busy : float
-        How long it took by the clock, and how much processor time, each the best of some repeats. Other work on the
-        machine makes the first longer and hardly changes the second.
+        Time by the clock and processor time, each the best of some repeats. Other work on the machine makes `seconds`
+        longer and hardly changes `busy`.
     count : int
-        Lines or events; 0 where they are not what matters.
+        Lines or events; 0 if they are not counted.
     memory : int or None
-        Peak of the memory beyond the result, or of all for a data set made ready, in bytes; None where it is unknown.
+        Peak memory in bytes: beyond the result, or in all for a data set made ready; None if it is unknown.
     against : str
-        Name of the figure that it is held against; empty for none.
+        Name of the figure that it is compared with; empty for none.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Figure:
 
     @property
     def rate(self) -> float:
-        """Lines or events per second; runs per second where nothing is counted."""
+        """Lines or events per second; runs per second if nothing is counted."""
         return (self.count or 1) / self.seconds
 
 
@@ -99,7 +99,7 @@ def _hetrec(data: str | os.PathLike[str] | None, scratch: str) -> list[Figure]:
 
 
 def loading_table(figures: Sequence[Figure]) -> Table:
-    """Times, rates, memory, and how many times faster than what each is held against."""
+    """Times, rates, memory, and how many times faster each is than the figure it is compared with."""
     by_name = {figure.name: figure for figure in figures}
 
     def cells(figure: Figure) -> tuple[str, ...]:
@@ -115,10 +115,10 @@ def loading_table(figures: Sequence[Figure]) -> Table:
 
     return Table(
         "Reading, converting and replaying data",
-        ("what", "time", "processor time", "lines or events a second", "peak memory", "how many times as fast as"),
+        ("what", "time", "processor time", "lines or events per second", "peak memory", "how many times as fast as"),
         tuple(cells(figure) for figure in figures),
-        f"Each in a fresh interpreter; the best of {REPEATS} runs but for 'ready', which is imports, reading, features "
-        "and 25 arms for every round. Its memory is all that was taken, elsewhere it is what was taken beyond the log. "
+        f"Each in a fresh interpreter; the best of {REPEATS} runs, except for 'ready', which covers imports, reading, "
+        "features and 25 arms per round. Memory is the total for 'ready', and the memory beyond the log for others. "
         "Replay: d=6, 20 candidates.",
         numbers=False,
     )
@@ -133,7 +133,7 @@ def _short(ratio: float) -> str:
 
 
 def _child(task: str, *args: Any) -> dict[str, Any]:
-    """Run a task in a fresh interpreter, the best of a few times where it is repeated there."""
+    """Run a task in a fresh interpreter, which may repeat it and report the best time."""
     code = "import sys; from driftbandit.benchmarks.loading import run_task; run_task(sys.argv[1])"
     done = subprocess.run(
         [sys.executable, "-c", code, json.dumps([task, *args])], capture_output=True, text=True, check=False
@@ -144,7 +144,7 @@ def _child(task: str, *args: Any) -> dict[str, Any]:
     return result
 
 
-# What the fresh interpreters do. Their imports are part of what is measured, so they wait until then.
+# What the fresh interpreters do. Imports are part of the measurement, so they are inside the functions.
 
 
 def run_task(text: str) -> None:
@@ -164,7 +164,7 @@ def _status(name: str) -> int | None:
 
 @dataclass(frozen=True)
 class _Run:
-    """What an action returned, its seconds, those of the processor, and how far memory rose above what was there."""
+    """The result of an action, its seconds by the clock and of the processor, and how far memory rose."""
 
     result: Any
     seconds: float
@@ -223,7 +223,7 @@ def _write(folder: str, lines: int, seed: int) -> dict[str, Any]:
 
 
 def _naive(file: str, lines: int) -> dict[str, Any]:
-    """Numbers of the lines by Python's own means, and nothing done with them."""
+    """Parse the numbers of the lines in plain Python, and discard them."""
 
     def read() -> None:
         with open(file, encoding="ascii") as text:
@@ -267,7 +267,7 @@ def _save(files: list[str], target: str) -> dict[str, Any]:
 def _open(saved: str) -> dict[str, Any]:
     from driftbandit.environments.log import Log
 
-    count = len(Log.load(saved))  # import what files need
+    count = len(Log.load(saved))  # import what reading files needs
     return {**_best(lambda: Log.load(saved)), "count": count}
 
 

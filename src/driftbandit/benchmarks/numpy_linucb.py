@@ -8,7 +8,7 @@ from driftbandit.core import TIE, Floats
 
 
 class BareNumpyLinUCB:
-    """The algorithm and nothing else: no checks, ties as they fall."""
+    """The algorithm and nothing else: no checks, no rule for ties."""
 
     def __init__(self, dim: int, *, ridge: float = 0.1, explore: float = 0.6) -> None:
         self.explore = explore
@@ -32,7 +32,7 @@ class BareNumpyLinUCB:
 
 
 class NumpyLinUCB(BareNumpyLinUCB):
-    """The same with our promises: bad input is refused, and scores within 1e-12 tie to the lowest index."""
+    """LinUCB in NumPy with our promises: bad input is refused, and scores within 1e-12 tie to the lowest index."""
 
     def choose(self, features: Floats) -> int:
         features = np.asarray(features, dtype=np.float64)

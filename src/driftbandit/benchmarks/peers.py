@@ -1,4 +1,4 @@
-"""Other packages behind the same two calls, where they are installed (extra `bench`)."""
+"""Other packages behind the same two calls, if they are installed (extra `bench`)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class ContextualBandits:
         return int(self.policy.predict(features[:1])[0])
 
     def learn(self, features: Floats, index: int, reward: float) -> None:
-        # Its rewards are 0 or 1.
+        # The package takes rewards of 0 or 1 only.
         self.policy.partial_fit(features[:1], np.array([index]), np.array([float(reward > 0.0)]))
 
 

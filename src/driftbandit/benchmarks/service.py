@@ -97,7 +97,7 @@ POOLS = pools()
 
 
 def _walk(tag: str) -> Iterator[str]:
-    """All pools over and over, beginning with another one for every connection."""
+    """All pools over and over; every connection begins with another pool."""
     first = zlib.crc32(tag.encode()) % len(POOLS)
     return itertools.islice(itertools.cycle(POOLS), first, None)
 
@@ -111,7 +111,7 @@ def pairs(tag: str) -> Iterator[bytes]:
 
 
 def batches(tag: str) -> Iterator[bytes]:
-    """The same pairs, many in a request."""
+    """The same pairs, many per request."""
     pools = _walk(tag)
     for count in itertools.count():
         idents = [f"{tag}-{count}-{item}" for item in range(BATCH)]
@@ -122,7 +122,7 @@ def batches(tag: str) -> Iterator[bytes]:
 
 
 def put(port: int, path: str, body: Any) -> None:
-    """Make or change something of the service."""
+    """Send a PUT request to the service."""
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(), method="PUT")
     urllib.request.urlopen(request).read()
 
@@ -137,21 +137,22 @@ def set_up(port: int) -> None:
 
 
 def measure(*, seconds: float = 4.0, turns: int = 3, connections: int = 256, batchers: int = 64) -> dict[str, float]:
-    """Run everything in turns, and add the turns up.
+    """Run all kinds of load in turns, and sum up the turns.
 
     Ratios are given by the clock, and by processor time of the server, which other work on the machine hardly changes.
 
     Parameters
     ----------
     seconds, turns : float, int
-        How long each kind of load lasts, and how often it has its turn.
+        How long a turn of each kind of load lasts, and how many turns it has.
     connections, batchers : int
         How many connections send single requests, and how many send batches. Each sends its next request when the last
-        was answered, and a commit takes milliseconds on most disks: few connections would measure the disk's patience.
+        was answered, and a commit takes milliseconds on most disks: few connections would measure the latency of the
+        disk.
     """
     core = min(os.sched_getaffinity(0)) if len(os.sched_getaffinity(0)) > 1 else None
     if core is not None:
-        os.sched_setaffinity(0, os.sched_getaffinity(0) - {core})  # the client has the other cores
+        os.sched_setaffinity(0, os.sched_getaffinity(0) - {core})  # the client uses the other cores
     plain, single, many, half = Load(), Load(), Load(), Load()
     with (
         tempfile.TemporaryDirectory() as folder,
@@ -177,10 +178,10 @@ def measure(*, seconds: float = 4.0, turns: int = 3, connections: int = 256, bat
         "durable / constant, by the clock": rates[1] / rates[0],
         "batched: pairs/s": rates[2],
         "batched / single, by the clock": rates[2] / rates[1],
-        "constant: server's CPU us a pair": costs[0],
-        "durable: server's CPU us a pair": costs[1],
+        "constant: server's CPU us per pair": costs[0],
+        "durable: server's CPU us per pair": costs[1],
         "durable / constant, by CPU": costs[0] / costs[1],
-        "batched: server's CPU us a pair": costs[2],
+        "batched: server's CPU us per pair": costs[2],
         "batched / single, by CPU": costs[1] / costs[2],
         "p50 ms at half load": half.percentile(0.5) * 1e3,
         "p99 ms at half load": half.percentile(0.99) * 1e3,

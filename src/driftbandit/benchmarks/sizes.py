@@ -1,4 +1,4 @@
-"""What one more scope costs the decision service: bytes of memory and of disk.
+"""The cost of one more scope in the decision service: bytes of memory and of disk.
 
 ``python -m driftbandit.benchmarks.sizes`` prints the table of docs/service.md. Nothing in it depends on the machine's
 speed.
@@ -22,7 +22,7 @@ from driftbandit.serving.stores.sqlite import SQLiteStore
 POLICIES = ("linucb", "dlinucb", "driftucb")
 DIMS = (6, 25)
 _ROUNDS = 300
-_BYTES = 64 << 20  # of states: enough for what all of them share to vanish
+_BYTES = 64 << 20  # bytes of states: enough for shared costs to become negligible
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +34,9 @@ class Cost:
     state : int
         The numbers of its model.
     memory : float
-        Of memory once it is packed: the numbers, its name, and its place among the others.
+        Bytes of memory when packed: the numbers, its name, and its place among the others.
     store : float
-        Of a SQLite file, after a snapshot.
+        Bytes in a SQLite file, after a snapshot.
     """
 
     state: int
@@ -57,7 +57,7 @@ def packed_state(policy: str, dim: int) -> bytes:
 
 
 def measure(policy: str, dim: int, total: int = _BYTES) -> Cost:
-    """Keep many copies of a state, about `total` bytes of them, and see what is used.
+    """Keep many copies of a state, about `total` bytes in all, and measure the space used.
 
     >>> cost = measure("linucb", 6, total=1 << 18)
     >>> cost.state == 8 * (6 * 6 + 1) < cost.memory
@@ -88,7 +88,7 @@ def _disk(names: list[str], data: bytes) -> float:
         for rows in ([], [(0, 1, name, data) for name in names]):
             store = SQLiteStore(path)
             store.commit(Batch(snapshots=[Snapshot(1, 0, 1, b"", rows, (1, 1))]))
-            store.close()  # which moves everything from the write-ahead log into the file
+            store.close()  # moves everything from the write-ahead log into the file
             sizes.append(path.stat().st_size)
     return (sizes[1] - sizes[0]) / len(names)
 

@@ -63,7 +63,7 @@ class _ByRow:
 
 
 def _three_members(dim: int) -> DLinUCB:
-    """dLinUCB as it stands while it doubts: the stream is stationary, so the members are put there by hand."""
+    """dLinUCB with several members, as after a shift; the stream is stationary, so the members are added by hand."""
     policy = DLinUCB(dim, _NOISE)
     for _ in range(_MEMBERS - 1):
         policy._add_member()
@@ -102,7 +102,7 @@ def _play(player: Player, stream: Stream, rounds: int, seconds: float = float("i
 
 
 class _Nobody:
-    """Costs what the benchmark's own loop costs, which is taken off."""
+    """Does nothing, to measure the cost of the benchmark's own loop, which is subtracted."""
 
     def choose(self, features: Floats) -> int:
         return 0

@@ -1,7 +1,7 @@
 """The command line, one file per group of commands: contests, paper, data, bench, service.
 
-Commands only turn options into calls and show what comes back; what they do lives beside its subject. Imports that take
-long wait inside the commands, so that `driftbandit --help` answers at once.
+Commands only turn options into calls and show the results; the work is done in the other packages. Slow imports are
+inside the commands, so that `driftbandit --help` answers at once.
 """
 
 from __future__ import annotations
@@ -41,4 +41,4 @@ for command in (compare, arena, paper, data, advise, policies, bench, serve, dem
     app.command()(command)
 app.add_typer(keys, name="keys")
 app.command()(rerun)
-app.command("replay", hidden=True)(rerun)  # its name before the estimator `driftbandit.evaluation.replay` came
+app.command("replay", hidden=True)(rerun)  # its name before the estimator `driftbandit.evaluation.replay` existed

@@ -1,4 +1,4 @@
-"""Policies against each other: `driftbandit compare`, `arena`, and `policies`, which lists who there is."""
+"""Policies against each other: `driftbandit compare`, `arena`, and `policies`, which lists them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def arena(
     with friendly_errors():
         from driftbandit.arena.report import run
 
-        sys.path.insert(0, os.getcwd())  # where your own modules are; a console script does not look there
+        sys.path.insert(0, os.getcwd())  # for your own modules, which a console script would not find
         if scenarios is None and scenario:
             scenarios = ""
         artefact = run(

@@ -102,7 +102,7 @@ def keys_create(
         _need_serve()
         from driftbandit.serving.api.keys import check_key, create_key
 
-        check_key(name, role)  # before a missing store is made
+        check_key(name, role)  # checked before a missing store is made
         with _opened(store, create=True) as opened:
             row, secret = create_key(opened, name, role)
         typer.echo(f"key {row.id} ({role}) for {name} in {without_password(store)}; it is shown only now:", err=True)
@@ -195,7 +195,7 @@ def _need_serve() -> None:
 
 @contextmanager
 def _opened(address: str, *, create: bool = False) -> Iterator[Store]:
-    """A store for reading and for keys. A missing one is an error, since it may be misspelt, unless it may be made."""
+    """A store for reading and for keys; without `create` a missing store is an error, since it may be misspelt."""
     _need_serve()
     from driftbandit.serving.server import open_store
     from driftbandit.serving.stores.base import StoreError

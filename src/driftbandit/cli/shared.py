@@ -1,4 +1,4 @@
-"""What all commands share: how errors are told, and how results are shown."""
+"""What all commands share: how errors are reported, and how results are shown."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def names_in(text: str) -> list[str]:
 
 @contextmanager
 def friendly_errors() -> Iterator[None]:
-    """Turn errors that the user can mend into one line without a traceback."""
+    """Turn errors that the user can fix into one line without a traceback."""
     try:
         yield
-    except BrokenPipeError as error:  # the reader, `head` say, has had enough
+    except BrokenPipeError as error:  # the reader, such as `head`, stopped reading
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit from error
-    except (ValueError, OSError, ImportError) as error:  # the last: an extra that is not installed
+    except (ValueError, OSError, ImportError) as error:  # ImportError: an extra is not installed
         typer.secho(f"error: {' '.join(str(error).splitlines())}", fg="red", err=True)
         raise typer.Exit(2) from error
     except KeyboardInterrupt as error:
@@ -49,7 +49,7 @@ def friendly_errors() -> Iterator[None]:
         raise typer.Exit(130) from error
 
 
-# Columns of a page where there is no terminal to ask.
+# Columns of a page if there is no terminal.
 _PAGE_WIDTH = 120
 
 # A column of numbers narrower than this cannot be read.

@@ -1,4 +1,4 @@
-"""Calls that every policy must refuse with a ValueError, by what is wrong with them."""
+"""Calls that every policy must refuse with a ValueError, by what is wrong."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def bad_calls(choose: Method, learn: Method, features: NDArray[Any], arms: NDArr
 
 
 def bad_scopes(policy: Any, features: NDArray[Any], arms: NDArray[Any]) -> Calls:
-    """Calls with what is neither a whole number nor a short text for a scope."""
+    """Calls whose scope is neither a whole number nor a short text."""
     calls: Calls = {}
     for scope in _BAD_SCOPES:
         name = repr(scope)[:20]

@@ -1,4 +1,4 @@
-"""Puts a policy through its paces, one promise of the contract at a time."""
+"""Checks a policy against the contract, one promise at a time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from driftbandit.core import Change, Policy, Scope, ScopedPolicy, takes_scope
 _POOL = 7
 _ROUNDS = 60
 _MANY_ARMS = 1_000_000
-_MOST_NUMBERS = 25_000_000  # of features, in the check with many arms
+_MOST_NUMBERS = 25_000_000  # number of features in the check with many arms
 _SCOPES: tuple[Scope, ...] = (7, "7", "ann")
 _OTHER_SCOPES: tuple[Scope, ...] = (-1, "bob", 0)
 
@@ -28,16 +28,16 @@ def check_policy(policy: Policy | ScopedPolicy, *, dim: int | None = None) -> No
     """Check a fresh policy against the contract in `Policy`, or in `ScopedPolicy` if it says that it `is_scoped`.
 
     Covers the signatures of `choose` and `learn`, determinism, independence of the two, late rewards, pools of one and
-    of a million arms, pool order, `state` and `restore`, pickle and deepcopy (where the policy offers them, including
-    its random generator), scopes, and bad input: it must raise ValueError and leave the policy as it was. The policy
-    itself is not changed.
+    of a million arms, pool order, that `choose` changes nothing but random generators, `state` and `restore`, pickle
+    and deepcopy (where the policy offers them, including its random generator), scopes, and bad input: it must raise
+    ValueError and leave the policy as it was. The policy itself is not changed.
 
     Parameters
     ----------
     policy : Policy or ScopedPolicy
         A freshly built policy. It is copied with `copy.deepcopy`.
     dim : int, optional
-        Number of features, by default the policy's `dim`; a policy without either is taken to be context-free.
+        Number of features, by default the policy's `dim`; without either, the policy is taken to be context-free.
 
     Raises
     ------
@@ -69,6 +69,7 @@ def check_policy(policy: Policy | ScopedPolicy, *, dim: int | None = None) -> No
             checker.determinism,
             checker.late_rewards,
             checker.pools,
+            checker.purity,
             checker.copies,
             checker.scopes,
             checker.bad_input,
@@ -77,9 +78,9 @@ def check_policy(policy: Policy | ScopedPolicy, *, dim: int | None = None) -> No
 
 
 class _Checker:
-    """Copies of one policy, and what is asked of them.
+    """Copies of one policy, and the checks that they go through.
 
-    A policy that takes scopes is called with `scopes` in turn, any other without.
+    A policy that takes scopes is called with each of `scopes` in turn, any other policy without a scope.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class _Checker:
         self.require(fine, f"learn must return a tuple of Change, got {changes!r}")
 
     def play(self, policy: Any, seed: int, rounds: int = _ROUNDS, only: int | None = None) -> list[int]:
-        """Choices in a small world of rewards in [0, 1], which every policy can take; in `only` one scope's rounds."""
+        """Choices in a small world with rewards in [0, 1]; with `only`, in one scope's rounds."""
         rng = np.random.default_rng([1, seed])
         choices = []
         for turn in range(rounds):
@@ -139,7 +140,7 @@ class _Checker:
         return choices
 
     def signatures(self) -> None:
-        """The two methods take what everything passes to them."""
+        """`choose` and `learn` take the arguments that every caller passes."""
         scope = ", *, scope" if takes_scope(self.original) else ""
         for name, expected, values in (
             ("choose", f"(features, arms=None{scope})", (None, None)),
@@ -149,7 +150,7 @@ class _Checker:
             self.require(callable(method), f"expected a method {name}{expected}, got none")
             try:
                 got = inspect.signature(method)  # type: ignore[arg-type]
-            except ValueError:  # written in C, and does not say
+            except ValueError:  # written in C, without a signature
                 continue
             try:
                 got.bind(*values, **self.whose[0])
@@ -170,7 +171,7 @@ class _Checker:
         picks = [self.choose(policy, *round_) for round_ in rounds]
         for (features, arms), index in list(zip(rounds, picks, strict=True))[::-2]:
             self.learn(policy, features[index], 0.0, int(arms[index]))
-        self.learn(policy, features[0], 1.0, 10**15)  # an arm id it has never heard of
+        self.learn(policy, features[0], 1.0, 10**15)  # an arm id that the policy has never met
         self.play(policy, 2)
 
     def pools(self) -> None:
@@ -182,16 +183,22 @@ class _Checker:
         for _ in range(20):
             features, arms = self.pool(self.rng)
             order = self.rng.permutation(len(arms))
-            drawn, before = draws_of(policy), self.snapshot(policy)
+            drawn = draws_of(policy)
             straight = self.choose(policy, features, arms)
             if draws_of(policy) != drawn:
-                continue  # it drew at random, and may rightly choose differently
-            self.require(
-                not hasattr(policy, "state") or self.snapshot(policy) == before,
-                "choose must keep nothing of what it was shown",
-            )
+                continue  # the policy drew at random, so it may choose differently
             shuffled = self.choose(policy, features[order], arms[order])
             self.require(order[shuffled] == straight, "the order of the pool must not matter without ties")
+
+    def purity(self) -> None:
+        """Being asked leaves a policy as it was, unless it draws at random; a scope may become the latest one used."""
+        policy = self.trained()
+        self.choose(policy, *self.pool(self.rng))  # from here on its scope is the latest one
+        for _ in range(5 if hasattr(policy, "state") else 0):
+            before, drawn = self.snapshot(policy), draws_of(policy)
+            self.choose(policy, *self.pool(self.rng))
+            if draws_of(policy) == drawn:
+                self.require(self.snapshot(policy) == before, "choose must change nothing but random generators")
 
     def copies(self) -> None:
         policy = self.trained()
@@ -204,12 +211,12 @@ class _Checker:
         expected = self.play(policy, 3)
         for how, twin in twins.items():
             alike = self.play(twin, 3) == expected
-            if hasattr(policy, "state"):  # else compare choices only: equal objects may be pickled differently
+            if hasattr(policy, "state"):  # otherwise compare choices only: equal objects may be pickled differently
                 alike = alike and self.snapshot(policy) == self.snapshot(twin)
             self.require(alike, f"{how} must continue bit for bit")
 
     def scopes(self) -> None:
-        """Scopes are known by name, and one policy per scope is what each of them would be alone."""
+        """The names of scopes do not matter, and a policy with `scopes_apart` treats each scope as if it were alone."""
         if not takes_scope(self.original):
             return
         choices = self.play(self.fresh(), 5)
@@ -250,7 +257,7 @@ class _Checker:
             self.require(self.snapshot(policy) == before, f"{what} must leave the policy as it was")
 
     def huge_input(self, x: NDArray[Any], arm: int) -> None:
-        """Huge numbers are refused with ValueError, the policy as it was, or taken without harm."""
+        """Huge numbers are refused with ValueError, which changes nothing, or learned without harm."""
         for what, features, reward in (
             ("a reward of 1e300", x, 1e300),
             ("features of 1e300", poisoned(x, 1e300), 1.0),

@@ -1,1 +1,1 @@
-"""What `driftbandit data` does: find a copy of a data set, check it, convert it; fetch it, or make one up."""
+"""What `driftbandit data` does: find, check and convert a copy of a data set, fetch one, or make one up."""

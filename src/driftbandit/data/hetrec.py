@@ -28,12 +28,12 @@ def check_hetrec(
     convert: bool = True,
     fresh: bool = False,
 ) -> Artefact:
-    """Check LastFM or Delicious, and convert it unless told not to; `fresh` converts again what was converted.
+    """Check LastFM or Delicious, and convert it unless told not to; `fresh` converts even if a converted file exists.
 
     Raises
     ------
     FileNotFoundError, ValueError
-        If it is not there, or a file is missing or cannot be read; names all of them.
+        If the data set is not there, or files are missing or cannot be read; the message names all of them.
     """
     data_set = DATA_SETS[name]
     try:
@@ -67,14 +67,14 @@ def _files_table(found: list[Found]) -> Table:
 
 
 def hetrec_forms(name: str, folder: Path) -> list[Form]:
-    """What a copy can be converted to: with groups of users and, where those may not be found, without."""
+    """What a copy can be converted to: with groups of users and, in case none can be found, without."""
     if name == "lastfm":
         return [lastfm.form(folder, components=COMPONENTS)]
     return [delicious.form(folder, components=COMPONENTS, groups=with_groups) for with_groups in (True, False)]
 
 
 def _convert_hetrec(name: str, folder: Path, cache: PathLike | None, fresh: bool) -> tuple[list[str], dict[str, Any]]:
-    """Convert it unless that was done; returns what to say of it, and the facts."""
+    """Convert the data set unless that was done; returns a message and the facts."""
     forms = hetrec_forms(name, folder)
     done = None if fresh else next((form for form in forms if _opens(form, cache)), None)
     if done is not None:

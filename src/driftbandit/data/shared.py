@@ -1,4 +1,4 @@
-"""What is said of every data set: where it comes from, where it lies, where its converted files are looked for."""
+"""What every report on a data set says: its origin, its folder, and where its converted files are looked for."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def found_in(data_set: DataSet, folder: Path) -> list[str]:
 
 
 def cache_hint(form: Form, cache: PathLike | None) -> list[str]:
-    """How to make the readers find a converted file that lies where they do not look."""
+    """How to make the readers find a converted file in another folder."""
     if cache is None or cache_folder(form.name, form.folder) == cache_folder(form.name, form.folder, cache):
         return []
     return [f"Set {CACHE_VARIABLE}={Path(cache).resolve()} for it to be used."]

@@ -30,7 +30,7 @@ def check_yahoo(
 ) -> Artefact:
     """Check the day files of the Yahoo! log by reading them, and convert them unless told not to.
 
-    Files that were converted are not read again, unless `fresh` asks for it or nothing is to be converted.
+    Converted files are not read again, unless `fresh` asks for it or nothing is to be converted.
     """
     data_set = DATA_SETS["yahoo"]
     try:

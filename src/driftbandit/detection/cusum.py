@@ -1,10 +1,10 @@
 """CUSUM: has the mean of a stream risen or dropped?
 
 Gaps between rewards and a reference mean, less a slack, are summed up in both directions; a sum never falls below zero,
-and an alarm is one above the threshold. The reference is the mean of the first rewards (Liu, Lee and Shroff, AAAI
-2018), or the running mean, which makes it a two-sided Page-Hinkley test. SMPyBandits also judges the rewards that the
-reference is made of, and tests only every tenth; here as in the paper they are only averaged, and every reward is
-tested.
+and a sum above the threshold is an alarm. The reference is the mean of the first rewards (Liu, Lee and Shroff, AAAI
+2018), or the running mean, which makes it a two-sided Page-Hinkley test. SMPyBandits also judges the rewards of the
+reference, and tests only every tenth reward; here, as in the paper, the rewards of the reference are only averaged, and
+every later reward is tested.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 The generalised likelihood ratio test for Bernoulli rewards, which is valid for any rewards in [0, 1]: an alarm is a
 split of the stream whose statistic exceeds ln(n^1.5 / delta) after n rewards. Maillard, ALT 2019; Besson, Kaufmann,
-Maillard and Seznec, JMLR 2022. SMPyBandits adds ln 3 to the threshold and tests every tenth reward only; here as in
-the paper's experiments every reward is tested.
+Maillard and Seznec, JMLR 2022. SMPyBandits adds ln 3 to the threshold and tests every tenth reward only; here, as in
+the paper's experiments, every reward is tested.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def glr_threshold(samples: float, delta: float) -> float:
 
 
 def check_splits(rows: Floats, splits: int) -> None:
-    """Raise ValueError if one of these rows of a restored state says it holds more splits than there is room for."""
+    """Raise ValueError if a row of a restored state claims more splits than there is room for."""
     kept = rows[..., kernel.SPLITS]
     if not ((kept >= 0) & (kept <= splits)).all():
         raise ValueError(f"state: expected at most {splits} splits of an arm's rewards")

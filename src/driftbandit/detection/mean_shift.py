@@ -1,8 +1,8 @@
 """Mean shift: do the newer and the older half of the latest rewards differ?
 
 The window test of M-UCB: an alarm is a distance between the sums of both halves that exceeds the threshold. Cao, Wen,
-Kveton and Xie, AISTATS 2019. SMPyBandits' version answers with a tuple, which is always true, and so fires as soon as
-the window is full.
+Kveton and Xie, AISTATS 2019. SMPyBandits' version returns a tuple, which is always true, and so raises an alarm as soon
+as the window is full.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class MeanShift(Stateful):
     window : int
         Length of both windows together (w), an even number.
     threshold : float
-        Distance of both sums that is an alarm (b).
+        Distance of both sums above which there is an alarm (b).
 
     Examples
     --------

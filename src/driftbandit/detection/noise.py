@@ -1,13 +1,14 @@
-"""An estimate of the noise from the rewards themselves, for policies that are not told it.
+"""An estimate of the noise from the rewards themselves, for policies that are not told the noise.
 
 The noise of linear rewards shows in a model's residuals: with q = x' A^-1 x the residual before the update has variance
-sigma^2 (1 + q), so e^2 / (1 + q) averages to sigma^2. A shift must not count as noise, so residuals beyond two of
-the estimate's own standard deviations are left out and the average is divided by what that takes from a Gaussian. Such
-an estimate still finds its way back up when it is too small, because residuals that fill the interval evenly average
-to more than a Gaussian's inside it. Nor must a model that goes stale count as noise: beside the average over all
-residuals stands one over those of fresh models, and the lower of the two is the estimate.
+sigma^2 (1 + q), so e^2 / (1 + q) averages to sigma^2. A shift must not count as noise, so residuals beyond two of the
+estimate's own standard deviations are left out and the average is divided by the share of a Gaussian's variance that
+remains. An estimate that is too small still rises, because residuals that fill the interval evenly average to more than
+a Gaussian's inside it. Nor must a stale model count as noise: a second average covers residuals of fresh models only,
+and the lower of the two averages is the estimate.
 
-Lumpy rewards, clicks above all, are no Gaussian around anything. Their variance is taken as it is.
+Lumpy rewards, such as clicks, are not Gaussian around a prediction. For them the estimate is the variance of the
+rewards.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from driftbandit.kernels.compile import jit
 from driftbandit.state import Stateful
 
 SUPPORT = 30.0
-"""Residuals that an estimate needs before anything is judged by it."""
+"""Residuals that an estimate needs before it is used."""
 
 _MEMORY = 0.998  # a weight of 500 residuals, enough for 3 %
-_LONG_MEMORY = 0.9998  # for the largest reward: one outlier must not widen everything for ever
+_LONG_MEMORY = 0.9998  # for the largest reward, so that one outlier does not widen everything for ever
 _CUT = 2.0
 _KEPT = 1.0 - 2.0 * _CUT * math.exp(-_CUT * _CUT / 2.0) / math.sqrt(2.0 * math.pi) / math.erf(_CUT / math.sqrt(2.0))
 """Variance of a standard Gaussian inside the cut, 0.774."""
 
-_LEAST_SQUARE = 1e-200  # of features: what is divided by it, and its square, must still be numbers
+_LEAST_SQUARE = 1e-200  # least mean square of features: quotients by it, and their squares, must stay finite
 
-_FIRST_LOOK = 10.0  # rewards before they may be taken for Gaussian or for lumpy
-_LUMP = 0.1  # share of zeros from which they are not
+_FIRST_LOOK = 10.0  # rewards needed to decide whether they are Gaussian or lumpy
+_LUMP = 0.1  # share of zeros from which they are lumpy
 
-# What is remembered. The pairs (squares, weight) are of all residuals and of fresh ones; first and second are the first
-# two values that rewards took, gaps and squared gaps are from the first.
+# Slots of the memory. There is a pair (squares, weight) for all residuals and one for fresh ones; first and second are
+# the first two values that rewards took; gaps and squared gaps are distances from the first.
 _SQUARES, _WEIGHT, _FRESH_SQUARES, _FRESH_WEIGHT, _LARGEST, _SIZES, _ROUNDS, _ZEROS = range(8)
 _VALUES, _FIRST, _SECOND, _GAPS, _GAP_SQUARES, _GAUSSIAN, _LENGTH = range(8, 15)
 
@@ -68,18 +69,18 @@ class NoiseEstimate(Stateful):
 
     @property
     def lump(self) -> float:
-        """The value that lumpy rewards take most: 0 if that was among them, else the one that came first."""
+        """The usual value of lumpy rewards: 0 if it occurred, else the value that came first."""
         return 0.0 if self._numbers[_ZEROS] > 0.0 else float(self._numbers[_FIRST])
 
     @property
     def deviation(self) -> float:
-        """The estimate; 0 while there is too little data to judge anything by it."""
+        """The estimate; 0 while there is too little data."""
         return self.deviation_and_reach()[0]
 
     def deviation_and_reach(self) -> tuple[float, float]:
-        """The estimate, and what |theta| may be.
+        """The estimate, and a bound on |theta|.
 
-        The second is the largest reward lately, divided by the typical length of the features; 1 before any reward.
+        The bound is the largest recent reward, divided by the typical length of the features; 1 before any reward.
         """
         return _deviation(self._numbers), _reach(self._numbers)
 
@@ -93,14 +94,14 @@ class NoiseEstimate(Stateful):
         _observe(self._numbers, x, reward)
 
     def add_residual(self, residual: float, leverage: float, *, fresh: bool) -> None:
-        """Count a residual of a model that has learned enough, taken before its update; `fresh` if it is young."""
+        """Count a residual, taken before the update, of a model that has learned enough; `fresh` if it is young."""
         square = residual * residual / (1.0 + leverage)
         _add_square(self._numbers, _SQUARES, square)
         if fresh:
             _add_square(self._numbers, _FRESH_SQUARES, square)
 
     def forget(self) -> None:
-        """Start the estimate anew, but remember what kind of rewards these are."""
+        """Start the estimate anew, but remember whether rewards are lumpy."""
         self._numbers[: _FRESH_WEIGHT + 1] = 0.0
 
 
@@ -136,7 +137,7 @@ def _deviation(numbers: Floats) -> float:
         if numbers[_VALUES] < 2.0 or numbers[_ROUNDS] < _FIRST_LOOK:
             return 0.0
         gap, rounds = numbers[_SECOND] - numbers[_FIRST], numbers[_ROUNDS]
-        # One more of the rarer kind than were seen, so that it is never 0.
+        # Count one more of the rarer kind than was seen, so that the variance is never 0.
         squares = numbers[_GAP_SQUARES] - numbers[_GAPS] * numbers[_GAPS] / rounds + gap * gap
         return math.sqrt(squares / (rounds + 1.0))
     if numbers[_WEIGHT] < SUPPORT:
@@ -165,7 +166,7 @@ def _reach(numbers: Floats) -> float:
 
 @jit
 def _add_square(numbers: Floats, at: int, square: float) -> None:
-    """Add to the squares at this place and to the weight behind them, unless it stands out."""
+    """Add a squared residual to the sum in this slot and to the weight in the next, unless it is too large."""
     if numbers[at + 1] >= SUPPORT:
         if square * numbers[at + 1] > _CUT * _CUT * numbers[at]:
             return

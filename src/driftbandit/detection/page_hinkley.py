@@ -1,7 +1,7 @@
 """Page-Hinkley: has the mean of a stream dropped?
 
 With mbar the running mean, m_n = m_{n-1} + (r_n - mbar_n + slack) climbs while the mean holds and falls after a drop;
-the test fires when m is more than `threshold` below its maximum. Page, Biometrika 1954; Hinkley, Biometrika 1971.
+there is an alarm when m is more than `threshold` below its maximum. Page, Biometrika 1954; Hinkley, Biometrika 1971.
 """
 
 from __future__ import annotations

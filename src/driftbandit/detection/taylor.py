@@ -1,7 +1,7 @@
 """Taylor's change-point analysis: does a short series wander further from its mean than a shuffled one?
 
-The range of the cumulative sums of (D_i - mean D) is large if the level changed on the way; how large it gets without
-a change is read off random permutations of the same numbers. Taylor, 2000; used by adTS on distances between windows.
+The range of the cumulative sums of (D_i - mean D) is large if the level of the series changed; random permutations of
+the same numbers show how large it gets without a change. Taylor, 2000; used by adTS on distances between windows.
 """
 
 from __future__ import annotations

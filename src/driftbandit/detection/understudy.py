@@ -1,10 +1,10 @@
 """An understudy of a model: does a regression on its residuals see anything but noise?
 
-One click says next to nothing about a shift, many do. The understudy is a ridge regression of a model's residuals on
-the features, started afresh for every stretch of rounds. As long as the model is right, 0 predicts its residuals best;
-once it is out of date, the understudy predicts them better. The log-likelihood ratio of the two adds up over the
-stretch. While nothing changes, it exceeds ln(1 / alpha) with a probability of about alpha at most (Ville's inequality;
-the same argument gives the confidence sets of Abbasi-Yadkori, Pal and Szepesvari, NIPS 2011).
+One click says next to nothing about a shift, many clicks do. The understudy is a ridge regression of a model's
+residuals on the features, started afresh for every stretch of rounds. As long as the model is right, 0 predicts its
+residuals best; once the model is out of date, the understudy predicts them better. The log-likelihood ratio of the two
+adds up over the stretch. While nothing changes, the sum exceeds ln(1 / alpha) with a probability of about alpha at most
+(Ville's inequality; the same argument gives the confidence sets of Abbasi-Yadkori, Pal and Szepesvari, NIPS 2011).
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from driftbandit.kernels.compile import finite, jit
 from driftbandit.state import Stateful
 
 _PRIOR = 15.0
-"""Ridge in units of the features' mean square: it looks for shifts of about a quarter of the noise."""
+"""Ridge in units of the features' mean square, which suits shifts of about a quarter of the noise."""
 
 _LEAST = 10.0
-"""Rounds with each of the two outcomes before sums of clicks are taken for Gaussian."""
+"""Least number of rounds with each of the two outcomes before sums of clicks are taken to be Gaussian."""
 
-# What is remembered beside the regression: the ridge, in the slot where `kernels.ridge` looks for it in settings, the
-# log-likelihood ratio, how many rounds are left, and how many had each of the two outcomes.
+# Slots of the memory beside the regression: the ridge, in the slot where `kernels.ridge` looks for it in settings, the
+# log-likelihood ratio, how many rounds are left, and how many rounds had each of the two outcomes.
 _RIDGE = ridge.RIDGE
 _EVIDENCE, _LEFT, _LUMPS, _OTHERS = range(1, 5)
 _LENGTH = 5
@@ -57,7 +57,7 @@ class Understudy(Stateful):
 
     @property
     def running(self) -> bool:
-        """Whether there is a stretch to go on with."""
+        """Whether a stretch is under way."""
         return bool(self._numbers[_LEFT] > 0.0)
 
     @property
@@ -68,7 +68,7 @@ class Understudy(Stateful):
 
     @property
     def change(self) -> Floats:
-        """What would have to be added to the model's theta."""
+        """The correction of the model's theta that the understudy has learned."""
         change: Floats = self._row[ridge.THETA : ridge.THETA + self._dim]
         return change
 
@@ -96,7 +96,7 @@ class Understudy(Stateful):
 @jit
 def _follow(numbers: Floats, row: Floats, x: Floats, residual: float, variance: float) -> None:
     _, mean, square = ridge.project(numbers, row, x)
-    if not finite(square):  # features far larger than those it started with tell it nothing
+    if not finite(square):  # features far larger than those at the start are ignored
         return
     gap = residual - mean
     gain = (residual * residual - gap * gap / (1.0 + square)) / variance - math.log1p(square)

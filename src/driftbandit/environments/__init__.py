@@ -1,4 +1,4 @@
-"""Where rounds come from: simulated worlds, LastFM, Delicious, and logs in the format of Yahoo!'s."""
+"""Where rounds come from: simulated worlds, LastFM, Delicious, and logs in the format of the Yahoo! log."""
 
 from driftbandit.environments.rounds import Rounds
 from driftbandit.environments.synthetic import PRESETS, World, synthetic, world

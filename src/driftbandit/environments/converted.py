@@ -1,8 +1,8 @@
-"""Data sets in the form in which they are used, kept in a cache folder so that the next start is faster.
+"""Data sets converted to the arrays that are used, in a cache folder, so that the next start is faster.
 
 The name of a converted file holds a fingerprint of its source files (name, size and time of each), of the settings and
-of the packages that made it. If any of them changes there is no file of that name, and the sources are read again: a
-converted file is never out of date. One that is damaged is not used either.
+of the packages that made it. If any of these changes, no file has that name and the sources are read again: a converted
+file is never out of date. A damaged file is not used either.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from platformdirs import user_cache_path
 from driftbandit.files import whole_file
 
 LAYOUT = 1
-"""Of converted files; part of their fingerprint."""
+"""Version of the layout of converted files; part of their fingerprint."""
 
 CACHE_VARIABLE = "DRIFTBANDIT_CACHE"
 
@@ -38,15 +38,15 @@ class Form:
     Attributes
     ----------
     name : str
-        Of the data set.
+        Name of the data set.
     folder : Path
         Where its files are.
     sources : tuple of str
-        Names of the files that are read; that one is missing is part of the fingerprint.
+        Names of the files that are read; the fingerprint also records which are missing.
     settings : str
-        What else the result depends on, as part of a file name.
+        Settings that the result depends on, as part of a file name.
     suffix : str
-        Of the converted file.
+        Suffix of the converted file.
     packages : tuple of str
         Installed packages whose version the result depends on.
     """
@@ -64,7 +64,7 @@ class Form:
         return f"{self.name}-{self.settings}" if self.settings else self.name
 
     def file_name(self) -> str:
-        """Name of the converted file of the sources as they are now."""
+        """Name of the converted file for the present sources."""
         facts: list[Any] = [LAYOUT, self.stem]
         for source in self.sources:
             try:
@@ -76,13 +76,13 @@ class Form:
         return f"{self.stem}-{hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:16]}{self.suffix}"
 
     def find(self, cache: str | os.PathLike[str] | None = None) -> Path | None:
-        """The converted file of the sources as they are now, if there is one; in `cache` only, if given."""
+        """The converted file for the present sources, if there is one; if `cache` is given, only there."""
         name = self.file_name()
         places = [_place_in(Path(cache), self.name, self.folder)] if cache else cache_folders(self.name, self.folder)
         return next((place / name for place in places if (place / name).is_file()), None)
 
     def write(self, save: Callable[[Path], object], cache: str | os.PathLike[str] | None = None) -> Path:
-        """Have `save` write the converted file, whole or not at all, and remove those of earlier sources beside it."""
+        """Have `save` write the converted file, whole or not at all, and remove files of earlier sources beside it."""
         place = cache_folder(self.name, self.folder, cache)
         target = place / self.file_name()
         with whole_file(target) as partial:
@@ -97,8 +97,8 @@ class Form:
 def cache_folder(name: str, folder: Path, cache: str | os.PathLike[str] | None = None) -> Path:
     """Where to keep a data set's converted files.
 
-    That is in `cache` or `$DRIFTBANDIT_CACHE` if given, else in the data's own folder, or in the user's cache if that
-    folder is not to be written to.
+    In `cache` or `$DRIFTBANDIT_CACHE` if given, else in the data's own folder, or in the user's cache if that folder is
+    read-only.
     """
     chosen = cache if cache is not None else os.environ.get(CACHE_VARIABLE)
     if chosen:
@@ -114,7 +114,7 @@ def cache_folders(name: str, folder: Path) -> list[Path]:
 
 
 def _place_in(cache: Path, name: str, folder: Path) -> Path:
-    """Copies of a data set in different folders do not share converted files."""
+    """Folder for one copy of a data set, since copies in different folders do not share converted files."""
     return cache / f"{name}-{hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()[:8]}"
 
 
@@ -123,7 +123,7 @@ def _user_cache() -> Path:
 
 
 def _may_write(folder: Path) -> bool:
-    """Whether the folder is meant to be written to: the superuser could write to any, and should not."""
+    """Whether the folder's mode allows writing: the superuser could write to any folder, but should not."""
     return os.access(folder, os.W_OK) and bool(folder.stat().st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH))
 
 

@@ -25,9 +25,9 @@ class DataFile:
     unless : str
         Another file that makes this one unnecessary.
     only_for : str
-        What cannot be done without it, if all else can.
+        The only thing that needs this file.
     lenient : bool
-        Whether it has further columns that are not read.
+        Whether the file has further columns that are not read.
     """
 
     name: str
@@ -115,7 +115,7 @@ DATA_SETS = {
 
 @dataclass(frozen=True)
 class Found:
-    """What a check says of a file: `problem` stands in the way of reading it, `remark` is worth knowing."""
+    """What a check says about a file: a `problem` prevents reading it, a `remark` is worth knowing."""
 
     file: str
     rows: int | None = None
@@ -130,7 +130,7 @@ def locate(name: str, data: str | os.PathLike[str] | None = None) -> Path:
     Raises
     ------
     FileNotFoundError
-        If there is none; says where it looked.
+        If there is none; the message says where it looked.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def present(name: str, folder: Path) -> list[str]:
 
 
 def check_tables(data_set: DataSet, folder: Path) -> list[Found]:
-    """Read every table of a data set and hold it against what is known of it."""
+    """Read every table of a data set and compare it with what is known about it."""
     return [_check(file, folder) for file in data_set.files]
 
 

@@ -41,7 +41,7 @@ def form(folder: Path, reduction: Reduction = "svd", components: int = 25, group
 @lru_cache(maxsize=2)
 def load(folder: Path, reduction: Reduction = "svd", components: int = 25, groups: bool = False) -> Interactions:
     """Take the data set from its converted file, if there is one, else from its own files."""
-    for with_groups in (True,) if groups else (False, True):  # one with groups also serves those who ask for none
+    for with_groups in (True,) if groups else (False, True):  # a file with groups will do if none are asked for
         kept = Interactions.recall(form(folder, reduction, components, with_groups), components)
         if kept is not None:
             return kept
@@ -72,7 +72,7 @@ def _features(folder: Path, items: Ints, components: int, reduction: Reduction) 
     _, tags = np.unique(table["tagID"][known], return_inverse=True)
     rows = np.searchsorted(items, table["bookmarkID"][known])
     weights = table["tagWeight"][known].astype(np.float64)
-    # A bookmark without a known tag keeps a row of zeros; this one makes sure that there is a row for the last item.
+    # A bookmark without a known tag keeps a row of zeros; this entry ensures that there is a row for the last item.
     rows, tags = np.append(rows, len(items) - 1), np.append(tags, 0)
     return tag_features(rows, tags, np.append(weights, 0.0), components, reduction)
 

@@ -1,7 +1,7 @@
 """Fetching an archive and unpacking it, without trusting it.
 
-Nothing of the archive's own names becomes a path: only files that are expected are unpacked, under the names that are
-expected, and each of them appears whole or not at all.
+No name in the archive becomes a path: only expected files are unpacked, under their expected names, and each appears
+whole or not at all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import IO
 from driftbandit.files import whole_file
 
 MOST_BYTES = 256 << 20
-"""Size above which neither an archive nor what it unpacks to is taken for a data set of this kind (a few MB)."""
+"""Largest size of an archive and of its unpacked files; data sets of this kind have a few MB."""
 
 _PIECE = 1 << 20
 _SECONDS = 60.0
@@ -32,10 +32,10 @@ def fetch(url: str, target: Path, most: int = MOST_BYTES) -> None:
     Raises
     ------
     OSError, ValueError
-        If it cannot be had, breaks off or is larger than `most` bytes.
+        If the download fails, breaks off or is larger than `most` bytes.
     """
     try:
-        # An address of ours or one that the caller chose.
+        # The address is ours or the caller's choice.
         with urllib.request.urlopen(url, timeout=_SECONDS) as source, whole_file(target) as partial:
             announced = source.headers.get("Content-Length")
             with open(partial, "wb") as file:
@@ -51,7 +51,7 @@ def unpack(
 ) -> list[Path]:
     """Unpack the expected files of a zip archive into a folder; files that are there already stay as they are.
 
-    They may lie in a folder inside the archive. Other members are left alone; `needed` must be there.
+    The files may lie in a folder inside the archive. Other members are left alone; `needed` must be there.
 
     Returns
     -------
@@ -61,14 +61,14 @@ def unpack(
     Raises
     ------
     ValueError
-        If the archive is damaged or larger than `most` bytes, or has a member that reaches out of it, is there twice,
-        is encrypted or is not a plain file, or one that is needed is not there; then nothing is written.
+        If the archive is damaged or larger than `most` bytes, if a member has a path that leads out of the folder, is
+        there twice, is encrypted or is not a plain file, or if a needed member is missing; then nothing is written.
     """
     try:
         with zipfile.ZipFile(archive) as packed, tempfile.TemporaryDirectory(prefix="driftbandit-") as scratch:
             wanted = _members(archive, packed, expected, needed, most)
             room = most
-            for name, member in wanted.items():  # all of them are unpacked and their checksums right before one is kept
+            for name, member in wanted.items():  # all must be unpacked, with correct checksums, before any is kept
                 with packed.open(member) as source, open(Path(scratch, name), "wb") as file:
                     room -= _copy(source, file, room, str(archive))
             written = []

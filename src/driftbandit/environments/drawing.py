@@ -31,7 +31,7 @@ _CHUNK = 4096
 
 
 def draw_rounds(settings: World, seed: int) -> Rounds:
-    """All rounds of a world; the same seed and settings give the same ones, bit for bit."""
+    """All rounds of a world; the same seed and settings give the same rounds, bit for bit."""
     streams = [np.random.default_rng([as_count("seed", seed, least=0), part]) for part in range(4)]
     catalogue = _catalogue(settings, streams[0])
     path, regime, shifts = _path(settings, catalogue, streams[1])
@@ -69,7 +69,7 @@ def _catalogue(settings: World, rng: Generator) -> Floats:
 
 
 def _path(settings: World, catalogue: Floats, rng: Generator) -> tuple[Floats, Ints, Ints]:
-    """Thetas (R, d), which of them rules each round (T,), and the shifts."""
+    """Thetas (R, d), the index of the theta of each round (T,), and the shifts."""
     horizon = settings.horizon
     draw = paths.DRAWS[settings.thetas](_free_dim(settings))
     none = np.empty(0, dtype=np.int64)
@@ -129,7 +129,7 @@ def _pools(horizon: int, arms: int, pool: int, rng: Generator) -> Ints:
             for start in range(0, horizon, chunk)
         ]
         return np.concatenate(shuffled)
-    # Few enough that most rows drawn with replacement have no repeat: redraw the others.
+    # Pools are so small that most rows drawn with replacement have no repeat: redraw the others.
     pools = rng.integers(arms, size=(horizon, pool))
     while True:
         ordered = np.sort(pools, axis=1)
@@ -144,7 +144,7 @@ def _project(settings: World, catalogue: Floats, path: Floats, regime: Ints, arm
     if settings.share == 1.0 or settings.rule == "arms" or len(path) == 1:
         return catalogue, arms
     changed = round(settings.share * settings.arms)
-    # Arms are exchangeable, so the first ones may be those that change.
+    # Arms are exchangeable, so let the first ones be those that change.
     versions = [catalogue]
     for change in paths.unit(np.diff(path, axis=0)):
         version = catalogue.copy()
@@ -187,7 +187,7 @@ def _rewards(settings: World, base: Floats, rng: Generator) -> tuple[Floats, Flo
 
 
 def _noise(tails: str, rounds: int, rng: Generator) -> Floats:
-    """One number per round, of standard deviation 1 but for outliers."""
+    """One number per round, of standard deviation 1 except for outliers."""
     if tails == "student":
         heavy: Floats = rng.standard_t(_TAIL, (rounds, 1)) / np.sqrt(_TAIL / (_TAIL - 2.0))
         return heavy

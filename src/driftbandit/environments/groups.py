@@ -1,7 +1,7 @@
-"""Groups of users by their features, where a log does not say who they are.
+"""Groups of users by their features, for logs that do not say who the users are.
 
 The dLinUCB paper's 'N-' variants keep one policy for every group of users, found by k-means. Groups are fitted on the
-first part of a log, which then takes no part in the evaluation: what comes later cannot leak into them.
+first part of a log, which then takes no part in the evaluation, so later events cannot leak into the groups.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from driftbandit.environments.log import Log
 from driftbandit.extras import pip_install
 
 _MOST_FITTED = 100_000
-"""Users that k-means looks at, taken at even distances; more would not move the centres."""
+"""Number of users that k-means looks at, evenly spaced in the log; more would not move the centres."""
 _STARTS = 4
 _DIGITS = 9
-"""Decimals of a centre: sums over threads may differ beyond."""
+"""Decimals to which centres are rounded: further digits of sums over threads may differ."""
 _CHUNK = 1 << 16
 _WORD = (1 << 32) - 1  # scikit-learn's seeds
 
@@ -53,8 +53,8 @@ def group_users(log: Log, groups: int = 5, *, fit: float = 0.1, seed: int = 0) -
     log : Log
         Events in order of time.
     groups : int
-        Number of groups. Users of R6A have five features beside the constant, each of them a degree of membership,
-        hence five; the literature has up to 160, for which a log must be long.
+        Number of groups. The default is five, because users of R6A have five features beside the constant, each a
+        degree of membership; the literature has up to 160 groups, which need a long log.
     fit : float
         Share of the events to fit on.
     seed : int
@@ -63,9 +63,9 @@ def group_users(log: Log, groups: int = 5, *, fit: float = 0.1, seed: int = 0) -
     Raises
     ------
     ImportError
-        Without scikit-learn, which the extra `data` brings.
+        Without scikit-learn, which comes with the extra `data`.
     ValueError
-        If the part to fit on has fewer different users than there are to be groups, or nothing is left after it.
+        If the part to fit on has fewer different users than `groups`, or nothing is left after it.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Hybrid users from tagging data: the streams that the dLinUCB paper made from LastFM and Delicious.
 
-Users tag items. Each item gets features from its tags, each tagging becomes a round in which one item was tagged by
-the user and the others never were, and the rounds of many users are put one after the other: where the next user
-begins, the hybrid user's taste shifts. The paper's Section 4.3, with what its authors' logs show about the details.
+Users tag items. Each item gets features from its tags. Each tagging becomes a round in which the user tagged one item
+and never tagged the others. The rounds of many users are put one after the other: where the next user begins, the
+hybrid user's taste shifts. This is the paper's Section 4.3, with details taken from its authors' logs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from driftbandit.extras import pip_install
 Reduction = Literal["pca", "svd"]
 
 _MOST_REDRAWS = 10_000
-"""How often rows are drawn anew until they fit, before what fits is listed; LastFM takes about a hundred times."""
+"""How often rows that do not fit are redrawn before all items that fit are listed; LastFM takes about 100."""
 
 TOLD_NOISE = 0.25
 """Noise that policies are told on these streams; docs/paper/figure4.md says how it was chosen."""
@@ -70,7 +70,7 @@ class Interactions:
 
     @classmethod
     def recall(cls, form: Form, components: int, cache: str | os.PathLike[str] | None = None) -> Interactions | None:
-        """Read the converted file of this form, in `cache` if given; None if there is none, or not a good one."""
+        """Read the converted file of this form, in `cache` if given; None if the file is missing or damaged."""
         path = form.find(cache)
         if path is None:
             return None
@@ -79,7 +79,7 @@ class Interactions:
             data = cls(**{**arrays, "features": arrays["features"].reshape(-1, components)})
             return data if data._fits() else None
         except ValueError:
-            return None  # the sources are there, and the next conversion mends it
+            return None  # the sources are there, and the next conversion replaces the file
 
     def _fits(self) -> bool:
         def rows_of(rows: Ints, count: int) -> bool:
@@ -103,7 +103,7 @@ class HybridUser:
     by : {'user', 'group'}
         Users one after the other, or the ten largest groups of a partition of the friend graph.
     order : int
-        0 is the authors' order; any other number shuffles users or groups with it as seed.
+        0 is the authors' order; any other number is a seed that shuffles users or groups.
     least_events : int
         Events that a user must have to take part.
     reduction : {'pca', 'svd'}
@@ -127,7 +127,7 @@ class HybridUser:
         raise NotImplementedError
 
     def fingerprint(self) -> str:
-        """The folder and the state of its files now; the settings do not say where `$DRIFTBANDIT_DATA` points."""
+        """The folder and the state of its files, since the settings do not say where `$DRIFTBANDIT_DATA` points."""
         form = self.form()
         return f"{form.folder.resolve()} {form.file_name()}"
 
@@ -148,7 +148,7 @@ def tag_features(items: Ints, tags: Ints, weights: Floats, components: int, redu
     Parameters
     ----------
     items, tags : arrays of shape (n,)
-        Row of the item and column of the tag of each assignment; repeated ones add up.
+        Row of the item and column of the tag of each assignment; repeated assignments add up.
     weights : array of shape (n,)
         How much each assignment counts.
     components : int
@@ -182,7 +182,7 @@ def tag_features(items: Ints, tags: Ints, weights: Floats, components: int, redu
 
 
 def social_groups(people: Ints, first: Ints, second: Ints, count: int = 200) -> Ints:
-    """Group of each person by spectral clustering of the graph of friends; -1 for those without any.
+    """Group of each person by spectral clustering of the graph of friends; -1 for people without friends.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def social_groups(people: Ints, first: Ints, second: Ints, count: int = 200) -> 
 
 
 def group_of(people: Ints, members: Ints, groups: Ints) -> Ints:
-    """Group of each person from a list of members and their groups; -1 for those not listed."""
+    """Group of each person from a list of members and their groups; -1 for people not listed."""
     order = np.argsort(members, kind="stable")
     place = np.minimum(np.searchsorted(members[order], people), len(members) - 1)
     found = members[order][place] == people
@@ -237,14 +237,14 @@ def hybrid_user(
     data : Interactions
         Who tagged what.
     by : {'user', 'group'}
-        Put users one after the other (those with at least `least_events` events), or the `largest` groups of users.
-        Inside each, users come in the order of their ids and their events in the order of time.
+        Put users with at least `least_events` events one after the other, or the `largest` groups of users. In a group,
+        users come in the order of their ids, and a user's events in the order of time.
     order : int
-        0 keeps the order of ids, which is the authors'; any other number shuffles with it as seed.
+        0 keeps the order of ids, which is the authors'; any other number is a seed that shuffles users or groups.
     least_events, largest : int
         Which users or groups take part.
     pool : int
-        Arms a round: one that the user tagged, the others drawn from those that the user never did.
+        Arms per round: one that the user tagged, the others drawn from items that the user never tagged.
     seed : int
         Seed of the pools.
     """
@@ -277,7 +277,7 @@ def hybrid_user(
 def events_in_order(
     data: Interactions, *, by: Literal["user", "group"], order: int = 0, least_events: int = 10, largest: int = 10
 ) -> tuple[Ints, Ints]:
-    """The events that `hybrid_user` plays, in order, and for each which user or group it belongs to, counted from 0."""
+    """The events that `hybrid_user` plays, in order, and the user or group of each event, counted from 0."""
     owners = data.users if by == "user" else data.groups[data.users]
     names, sizes = np.unique(owners[owners >= 0], return_counts=True)
     if by == "user":
@@ -298,7 +298,7 @@ def events_in_order(
 
 
 def _never_tagged(data: Interactions, users: Ints, count: int, rng: np.random.Generator) -> Ints:
-    """`count` different items for every event that its user never tagged."""
+    """For every event, `count` different items that its user never tagged."""
     items = len(data.features)
     # A pair of user and item is one number, so that looking up many pairs is one search in a sorted array.
     tagged = np.unique(data.tagged_users * items + data.tagged_items)
@@ -317,7 +317,7 @@ def _never_tagged(data: Interactions, users: Ints, count: int, rng: np.random.Ge
         drawn[wrong] = rng.integers(items, size=(len(wrong), count))
         if not len(wrong):
             break
-    for event in wrong:  # of users who tagged almost everything
+    for event in wrong:  # for users who tagged almost everything
         others = np.setdiff1d(np.arange(items), tagged[tagged // items == users[event]] % items)
         drawn[event] = rng.choice(others, count, replace=False)
     return drawn

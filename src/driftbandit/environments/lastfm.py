@@ -1,9 +1,9 @@
 """LastFM: which artists users tagged, as a hybrid user whose taste shifts from user to user.
 
-The data set is hetrec2011-lastfm-2k (Cantador, Brusilovsky and Kuflik, HetRec 2011), for non-commercial use; it is
-not part of this package. Events follow the rule that reproduces the published logs of the dLinUCB authors: tag
-assignments in file order, a row equal to the one before in user, artist and time dropped, unless its day is not the
-first of a month.
+The data set is hetrec2011-lastfm-2k (Cantador, Brusilovsky and Kuflik, HetRec 2011), for non-commercial use; it is not
+part of this package. Events follow the rule that reproduces the published logs of the dLinUCB authors: tag assignments
+in file order, where a row equal to the one before in user, artist and time is dropped, unless its day is not the first
+of a month.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Tagging:
 
 
 def load_tagging(folder: Path) -> Tagging:
-    """Read all tag assignments and the names of the tags; a tag without a name is called by its number."""
+    """Read all tag assignments and the names of the tags; a tag without a name gets its number as name."""
     table = read_numbers(folder / "user_taggedartists.dat", ("userID", "tagID"), lenient=True)
     names = read_names(folder / "tags.dat", "tagID", "tagValue")
     known, tags = np.unique(table["tagID"], return_inverse=True)
@@ -100,7 +100,7 @@ def load_tagging(folder: Path) -> Tagging:
 
 
 def _groups(folder: Path, people: Ints) -> Ints:
-    """The published partition where it is there, else one of our own."""
+    """The published partition if its file is there, else our own."""
     published = folder / "user_clusters_200.tsv"
     if not published.exists():
         friends = read_numbers(folder / "user_friends.dat", ("userID", "friendID"))

@@ -1,4 +1,4 @@
-"""Logged bandit data: what was offered, what was shown, what came of it."""
+"""Logged bandit data: what was offered, what was shown, and the rewards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from driftbandit.files import whole_file
 Rows = NDArray[np.int32]
 
 VERSION = 1
-"""Of the layout of saved logs; a change of it is a new number, and other numbers are refused."""
+"""Version of the layout of saved logs; files with another version are refused."""
 
 _VERSION_KEY, _NOTE_KEY = b"driftbandit log", b"note"
 
@@ -27,8 +27,8 @@ _CHUNK = 1 << 20
 class Log:
     """Events in which one of several candidates was displayed, as arrays.
 
-    Candidate sets repeat from event to event, so each distinct one is kept once, and so are the features of an
-    article. The arrays are read-only, whether the log was made or loaded: a kernel sees one type of array.
+    Candidate sets repeat from event to event, so each distinct set is kept once, and so are the features of each
+    article. The arrays are read-only, whether the log was made or loaded, so that kernels see one type of array.
 
     Attributes
     ----------
@@ -175,14 +175,15 @@ class Log:
         return ages
 
     def only(self, keep: NDArray[np.bool_]) -> Log:
-        """Return the events that displayed one of these articles, with all others taken out of the candidate sets.
+        """Return the events that displayed one of these articles, with all other articles removed from the candidate
+        sets.
 
-        An article that was drawn uniformly among all candidates was also drawn uniformly among those that are left.
+        An article that was drawn uniformly among all candidates was also drawn uniformly among the remaining ones.
         """
         if keep.dtype != np.bool_ or keep.shape != self.articles.shape:
             raise ValueError(f"keep: expected {len(self.articles)} truth values, got {keep.dtype} of {keep.shape}")
         stays = keep[self.pool_members]
-        before = np.append(0, np.cumsum(stays))  # members that stay before each place
+        before = np.append(0, np.cumsum(stays))  # how many members before each place stay
         sizes = np.diff(before[self.pool_offsets])
         left = sizes > 0
         events = np.flatnonzero(keep[self.displayed()])
@@ -201,9 +202,9 @@ class Log:
         )
 
     def save(self, path: str | os.PathLike[str], note: str = "") -> None:
-        """Write the log to an Arrow IPC file, whole or not at all, with a note on it that `note_of` reads.
+        """Write the log to an Arrow IPC file, whole or not at all, with a note that `note_of` reads.
 
-        The file has one row, whose columns are lists: the arrays. Its schema says which version of that layout it is.
+        The file has one row, whose columns hold the arrays as lists. Its schema names the version of this layout.
         """
         import pyarrow as pa  # noqa: PLC0415 - only files need it, and it is slow to import
 
@@ -225,7 +226,7 @@ class Log:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Log:
-        """Map a saved log into memory; its numbers are checked once, and not copied.
+        """Map a saved log into memory; its numbers are checked once, not copied.
 
         Raises
         ------
@@ -291,7 +292,7 @@ def _as_array(name: str, given: Any, dtype: np.dtype[Any], dimensions: int) -> N
     if array.ndim != dimensions or (dimensions == 2 and not array.shape[1]):
         raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
     if not array.size:
-        array = array.astype(dtype)  # an empty list is float64 to NumPy
+        array = array.astype(dtype)  # NumPy makes an empty list float64
     if array.dtype.kind not in ("iu" if dtype.kind == "i" else "fiub"):
         raise ValueError(f"{name}: expected {'whole' if dtype.kind == 'i' else 'real'} numbers, got {array.dtype}")
     if dtype.kind == "i":

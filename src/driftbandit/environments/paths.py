@@ -41,7 +41,7 @@ def fixed_shifts(horizon: int, period: int) -> Ints:
 
 
 def coin_flip_shifts(horizon: int, period: int, rng: Generator) -> Ints:
-    """After `period` quiet rounds a coin is flipped before each round; heads is a shift, as in the authors' code."""
+    """After `period` quiet rounds, a coin is flipped before each round; heads is a shift, as in the authors' code."""
     gaps = period - 1 + rng.geometric(0.5, size=horizon // period + 1)
     shifts: Ints = np.cumsum(gaps)
     return shifts[shifts < horizon]
@@ -59,12 +59,12 @@ def jumps(
 ) -> Floats:
     """Thetas of `count` regimes, each redrawn until its distance from the one before satisfies `measure` >= `enough`.
 
-    On a closed path the last one must be as far from the first.
+    On a closed path the last theta must also be that far from the first.
 
     Raises
     ------
     ValueError
-        If none of about 200,000 candidates will do; `explain` turns the best value seen into the message.
+        If none of about 200,000 candidates is far enough; `explain` turns the best value seen into the message.
     """
     thetas = [draw(rng, 1)[0]]
     while len(thetas) < count:

@@ -1,4 +1,4 @@
-"""From the bytes of R6A files to a log, in constant memory beyond the log itself; `yahoo` is the way in."""
+"""From the bytes of R6A files to a log, in constant memory beyond the log itself; `yahoo` has the public functions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from driftbandit.kernels import r6a, r6a_log
 from driftbandit.kernels.arms import index_slots
 
 EXAMPLES = 5
-"""Line numbers kept of each kind of blemish."""
+"""Line numbers kept per kind of blemish."""
 
 _EVENTS = 1 << 14
-"""Events parsed before they are put away."""
+"""Events parsed before they are moved to the log."""
 
 _EVENT = np.dtype(
     [
@@ -32,11 +32,11 @@ _EVENT = np.dtype(
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _GZIP_PIECE = 1 << 12
-"""Compressed bytes unpacked at a time: what precedes a damaged piece is still read."""
+"""Compressed bytes unpacked at a time; everything before a damaged piece is still read."""
 
 
 class BrokenFileError(Exception):
-    """A compressed file cannot be read on; the message says why."""
+    """A compressed file cannot be read any further; the message says why."""
 
 
 def blocks(stream: BinaryIO, size: int, *, packed: bool = False) -> Iterator[bytes]:
@@ -49,8 +49,8 @@ def blocks(stream: BinaryIO, size: int, *, packed: bool = False) -> Iterator[byt
     Raises
     ------
     BrokenFileError
-        If the compressed data are damaged or break off, or `packed` says that they are compressed and they are not.
-        What could be read has been handed over before.
+        If the compressed data are damaged or break off, or `packed` says that they are compressed but they are not.
+        Everything readable has been yielded before.
     """
     first = stream.read(len(_GZIP_MAGIC))
     stream.seek(0)
@@ -99,7 +99,7 @@ def _unpacked(stream: BinaryIO) -> Iterator[bytes]:
 
 
 class Parser:
-    """Takes text block by block, keeps what is read so far, and hands it over as a log."""
+    """Parses text block by block, keeps the events, and returns them as a log."""
 
     def __init__(self) -> None:
         self.events = 0
@@ -150,12 +150,12 @@ class Parser:
         if stop:
             self._read(np.frombuffer(text, dtype=np.int8), stop)
         self._carry = text[stop:]
-        if len(self._carry) > r6a.LONGEST:  # keep no more of a line than can be read, or memory would grow with it
+        if len(self._carry) > r6a.LONGEST:  # too long to be read; keeping it would use more and more memory
             self._carry = b""
             self._overlong = True
 
     def end_file(self, kind: int) -> None:
-        """Close a file; `kind` is what its last line is called if it has no end."""
+        """Close a file; if its last line has no line end, count it as this kind of blemish."""
         if self._carry or self._overlong or kind == r6a.TRUNCATED:
             self._blame(kind)
 
@@ -198,8 +198,8 @@ class Parser:
     def _put_away(self) -> None:
         count = int(self._state[r6a_log.EVENTS])
         if count:
-            # Memory of its own, which goes back to the system at once when `log` lets go of it; freed parts of the heap
-            # stay with the process, and reading would take twice the memory of the log.
+            # Separate memory, which returns to the system as soon as `log` frees it; freed parts of the heap would stay
+            # with the process, and reading would take twice the memory of the log.
             piece = np.frombuffer(mmap.mmap(-1, count * _EVENT.itemsize), dtype=_EVENT)
             for name in _EVENT.names or ():
                 piece[name] = getattr(self, f"_{name}")[:count]
@@ -216,7 +216,7 @@ class Parser:
         self._index()
 
     def _index(self) -> None:
-        """Make hash tables, at most half full, of the articles and pools there are."""
+        """Make hash tables, at most half full, of the articles and pools so far."""
         articles, pools = self._state[[r6a_log.ARTICLES, r6a_log.POOLS]].tolist()
         self._article_slots = np.zeros(_twice(len(self._articles)), dtype=np.int64)
         self._pool_slots = np.zeros(_twice(len(self._offsets)), dtype=np.int64)
@@ -224,7 +224,7 @@ class Parser:
         r6a_log.index_pools(self._pool_slots, self._offsets, self._members, pools)
 
     def log(self) -> Log:
-        """Hand over all that was read; the parser is of no use afterwards."""
+        """Return everything read as a log; the parser cannot be used afterwards."""
         articles, pools = self._state[[r6a_log.ARTICLES, r6a_log.POOLS]].tolist()
         offsets = self._offsets[: pools + 1].copy()
         columns: dict[str, NDArray[Any]] = {
@@ -232,7 +232,7 @@ class Parser:
         }
         self._done.reverse()
         at = 0
-        while self._done:  # piece by piece, so that no more than one of them is in memory twice
+        while self._done:  # piece by piece, so that at most one piece is in memory twice
             piece = self._done.pop()
             for name, column in columns.items():
                 column[at : at + len(piece)] = piece[name]
@@ -247,7 +247,7 @@ class Parser:
 
 
 def _with_room(table: NDArray[Any], rows: int) -> NDArray[Any]:
-    """Return the table, in a copy of at least twice the length if it has fewer rows than these."""
+    """Return the table, or, if it has fewer than `rows` rows, a copy of at least twice the length."""
     if rows <= len(table):
         return table
     larger = np.zeros((max(rows, 2 * len(table)), *table.shape[1:]), dtype=table.dtype)

@@ -14,14 +14,14 @@ from driftbandit.core import Floats, Ints
 class Environment(Protocol):
     """Where rounds come from: a dataclass of settings that makes them from a seed.
 
-    One that reads files also has a method `fingerprint`, without arguments: text that changes when the files do, so
-    that results of other files are not taken for its own.
+    An environment that reads files also has a method `fingerprint`, without arguments: its text changes when the files
+    do, so that results from other files are not reused.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     def rounds(self, seed: int) -> Rounds:
-        """All rounds; the same seed gives the same ones, bit for bit."""
+        """All rounds; the same seed gives the same rounds, bit for bit."""
         ...
 
 
@@ -40,18 +40,18 @@ class Rounds:
     means : array of shape (T, K)
         Expected rewards of the arms shown.
     rewards : array of shape (T, K)
-        Rewards that playing them would give.
+        Rewards of the arms shown, if played.
     shifts : array of int
-        Rounds that are the first of a new regime.
+        First round of each new regime.
     noise : float
-        Standard deviation of a reward, as a policy may be told it.
+        Standard deviation of a reward, which policies may be told.
     reward_range : (float, float)
-        Bounds of (almost) all rewards, as a context-free policy may be told them.
+        Bounds of (almost) all rewards, which context-free policies may be told.
     seed : int
         Seed that the rounds were drawn with.
     scopes : array of shape (T,), optional
-        Who is served in each round, such as the user; only policies that take a scope are told. None where there is
-        nobody to be told apart.
+        Who is served in each round, such as the user; only policies that take a scope are told. None if there is only
+        one scope.
     """
 
     catalogue: Floats
@@ -82,7 +82,7 @@ class Rounds:
         return int(self.catalogue.shape[1])
 
     def regret_of(self, choices: Ints) -> Floats:
-        """Pseudo-regret of each round: expected reward of its best arm minus that of the one chosen."""
+        """Pseudo-regret of each round: expected reward of its best arm minus that of the chosen arm."""
         chosen = np.take_along_axis(self.means, choices[:, None], axis=1)[:, 0]
         regret: Floats = self.means.max(axis=1) - chosen
         return regret

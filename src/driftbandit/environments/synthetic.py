@@ -1,7 +1,7 @@
-"""Simulated worlds: settings, presets, and the rounds that they and a seed make.
+"""Simulated worlds: settings, presets, and the rounds made from settings and a seed.
 
-``synthetic("table1", seed=3)`` is the world behind the paper's Table 1. Presets carry a version: a preset whose draws
-change gets a new one, so that old results stay reproducible.
+``synthetic("table1", seed=3)`` is the world behind the paper's Table 1. Presets have a version: a preset whose draws
+change gets a new version, so that old results stay reproducible.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class World:
     dim, arms, pool : int
         Features, arms in the catalogue, arms shown in a round.
     noise : float
-        Standard deviation of the noise; with outliers, of the rounds without one. Clicks have no other noise than
-        themselves: with them, this, `tails` and `noise_jump` must be left alone.
+        Standard deviation of the noise; with outliers, in the rounds without one. Clicks have no noise but their own:
+        with them, `noise`, `tails` and `noise_jump` must keep their defaults.
     tails : {'normal', 'student', 'outliers'}
         Law of the noise: Gaussian, Student's t with 3 degrees of freedom, or Gaussian with one round in a hundred
         20 standard deviations off.
@@ -40,14 +40,15 @@ class World:
     shift : float
         Smallest size of a shift.
     rule : {'distance', 'arms'}
-        What has that size: the L2 distance of the thetas, or the change of the expected reward for `share` of the arms.
+        What is at least `shift`: the L2 distance of the thetas, or the change of the expected reward for `share` of the
+        arms.
     share : float
         Share of arms that a shift changes (rho), on a 'jumps' path. Under 'distance' the other arms are projected,
         for one period, onto the null space of the latest change of theta; at 0 theta never changes.
     period : int
         Rounds between shifts.
     times : {'fixed', 'coin'}
-        Shifts exactly every `period` rounds, or at the first heads of a coin after them.
+        Shifts come exactly every `period` rounds, or at the first heads of a coin flipped in every round after that.
     horizon : int
         Number of rounds.
     regimes : int
@@ -61,7 +62,7 @@ class World:
     clicks : (float, float)
         Lowest and highest click probability.
     feature_scale, reward_scale : float
-        Factors of all features and all rewards, the means among them.
+        Factors of all features, and of all rewards and their means.
     """
 
     path: Literal["jumps", "recurring", "rotation", "brownian", "still"] = "jumps"
@@ -133,7 +134,7 @@ class World:
         self._set("clicks", (low, high))
 
     def _refuse_noise(self) -> None:
-        """Clicks are as noisy as their rates make them; settings that would do nothing must not look as if they did."""
+        """Refuse noise settings for clicks, where they would have no effect."""
         for field in fields(self):
             value = getattr(self, field.name)
             if field.name in ("noise", "tails", "noise_jump") and value != field.default:
@@ -143,7 +144,7 @@ class World:
                 )
 
     def _set(self, name: str, value: object) -> None:
-        """Store a checked setting as a plain Python number, whatever kind of number came."""
+        """Store a checked setting as a plain Python number, whatever its type was."""
         object.__setattr__(self, name, value)
 
 
@@ -162,7 +163,7 @@ PRESETS |= {
 
 
 def world(preset: str = "table1", **overrides: Any) -> World:
-    """Settings of a preset ('table1' is the newest version of it), any of them overridden."""
+    """Settings of a preset ('table1' is its newest version), with overrides."""
     return _override(PRESETS[preset_name(preset)], overrides)
 
 

@@ -24,7 +24,7 @@ def data_folder(name: str, folder: str | os.PathLike[str] | None = None) -> Path
     Raises
     ------
     FileNotFoundError
-        If it does not exist; says where it looked.
+        If it does not exist; the message says where it looked.
     """
     if folder is not None:
         places = [Path(folder)]
@@ -65,7 +65,7 @@ def read_numbers(path: Path, columns: tuple[str, ...], *, lenient: bool = False)
     Raises
     ------
     ValueError
-        Names the file and, where there is one, the line that is wrong.
+        The message names the file and, if there is one, the wrong line.
     """
     import pyarrow as pa
     from pyarrow import csv
@@ -99,7 +99,7 @@ def read_names(path: Path, key: str, value: str) -> dict[int, str]:
     Raises
     ------
     ValueError
-        Names the file and the line that is wrong.
+        The message names the file and the wrong line.
     """
     names = {}
     with open(path, encoding="latin-1", newline="\n") as lines:
@@ -119,7 +119,7 @@ def read_names(path: Path, key: str, value: str) -> dict[int, str]:
 
 
 def _explain(path: Path, columns: tuple[str, ...], error: str) -> str:
-    """Find the first line that is wrong, as a person would."""
+    """Describe the first wrong line."""
     with open(path, encoding="latin-1") as lines:
         header = lines.readline().rstrip("\r\n").split("\t")
         if not any(header):

@@ -1,7 +1,7 @@
 """The Yahoo! Today Module log (R6A): ten days of May 2009 in which a random article was displayed to each user.
 
-Its terms forbid passing the files on; who has them (``ydata-fp-td-clicks-v1_0.20090501`` to ``10``, plain or .gz)
-points `read_yahoo` at them. `driftbandit.environments.yahoo_synthetic` writes files of the same format.
+Its terms forbid passing the files on; if you have them (``ydata-fp-td-clicks-v1_0.20090501`` to ``10``, plain or .gz),
+give their folder to `read_yahoo`. `driftbandit.environments.yahoo_synthetic` writes files of the same format.
 
 References
 ----------
@@ -24,23 +24,23 @@ from driftbandit.kernels import r6a
 PathLike = str | os.PathLike[str]
 
 DAY_FILE = re.compile(r"ydata-fp-td-clicks-v1_0\.200905\d\d(\.gz)?")
-"""Names that the day files have; others are only read when they are named one by one."""
+"""Names of the day files; other files are only read if they are named one by one."""
 
 _BLOCK = 4 << 20
 
 
 @dataclass
 class Report:
-    """What a reader met.
+    """What a reader found.
 
     Attributes
     ----------
     lines, events : int
         Lines seen, and events kept: `lines` is `events` plus all that was skipped.
     skipped : dict of str to int
-        How many lines were left out, by what is wrong with them.
+        How many lines were left out, by kind of blemish.
     noted : dict of str to int
-        How many events were kept although something is odd: an article has other features than when it was first seen.
+        How many events were kept although an article has other features than when it was first seen.
     examples : dict of str to list of (str, int)
         File and line number of the first few lines of each kind.
 
@@ -67,7 +67,7 @@ class Report:
         return "\n".join(rows)
 
     def _add(self, file: Path, parser: Parser) -> None:
-        """Take over what the parser met in a file."""
+        """Add what the parser found in a file."""
         self.lines += parser.lines
         self.events = parser.events
         for kind, count, lines in zip(r6a.KINDS, parser.counts.tolist(), parser.examples.tolist(), strict=True):
@@ -131,19 +131,19 @@ def read_yahoo(
     of their ids, 1 to 6: column 0 is the constant. Candidates keep the order of the line. An article keeps the features
     it was first seen with.
 
-    Lines with a blemish are skipped, counted and reported, and so is a last line without a line end: it may have lost
-    anything. A file whose lines are all bad gives an empty log and a long report.
+    Lines with a blemish are skipped, counted and reported. So is a last line without a line end, because any part of it
+    may be missing. A file whose lines are all bad gives an empty log and a long report.
 
     Parameters
     ----------
     source : path, or several
         A day file, a folder with day files, or files in the order in which to read them.
     lenient : bool
-        Whether a compressed file that breaks off, or is damaged, counts as one more blemish and ends there.
+        Whether a compressed file that breaks off or is damaged counts as one more blemish, and is read up to there.
     block_bytes : int
-        How much is read at a time; the result does not depend on it.
+        Bytes read at a time; the result does not depend on it.
     progress : callable, optional
-        Called now and then with the number of bytes read, of how many.
+        Called now and then with the number of bytes read and the number of bytes in all.
 
     Raises
     ------

@@ -25,7 +25,7 @@ def convert_yahoo(
     progress: Callable[[int, int], object] | None = None,
 ) -> tuple[Path, Report]:
     """Parse R6A day files and write the log where `open_yahoo` finds it; parameters as in `read_yahoo`."""
-    kept = form(source)  # before reading: files that change meanwhile make another form
+    kept = form(source)  # before reading, so that files that change meanwhile do not match the fingerprint
     log, report = read_yahoo(source, progress=progress)
     return kept.write(lambda path: log.save(path, json.dumps(asdict(report))), cache), report
 
@@ -48,18 +48,18 @@ def open_yahoo(source: PathLike, progress: Callable[[int, int], object] | None =
 
 
 def recall_yahoo(source: PathLike, cache: str | os.PathLike[str] | None = None) -> tuple[Log, Report] | None:
-    """Open the converted file, in `cache` if given; None if there is none, or not a good one."""
+    """Open the converted file, in `cache` if given; None if the file is missing or damaged."""
     path = form(source).find(cache)
     if path is None:
         return None
     try:
         return Log.load(path), _report(note_of(path))
     except ValueError:
-        return None  # the sources are there, and the next conversion mends it
+        return None  # the sources are there, and the next conversion replaces the file
 
 
 def _report(text: str) -> Report:
-    """Read a report back; ValueError if it is none."""
+    """Read a report back; ValueError if the text is not a report."""
     try:
         parts = json.loads(text)
         examples = {kind: [(str(file), int(line)) for file, line in rows] for kind, rows in parts["examples"].items()}

@@ -22,7 +22,7 @@ _HOUR = 3600
 _FIRST_ARTICLE = 109_453
 
 _SPREAD = 0.5
-"""Dirichlet parameter of article features: below 1, so that most articles are about one or two things."""
+"""Dirichlet parameter of article features: below 1, so that most articles have one or two strong features."""
 _CENTRE_SPREAD = 0.3
 _CENTRE_DRAWS = 1000
 _TASTES = 5
@@ -44,7 +44,7 @@ class Plan:
     born, died : arrays of shape (A,)
         An article is a candidate from `born` to before `died`, in unix seconds.
     changes : array of shape (S - 1,)
-        Times of the first second of a new segment.
+        First second of each new segment.
     rates : array of shape (A, G, S)
         Click probabilities.
     centres, weights : arrays of shape (G, 6) and (G,)
@@ -145,7 +145,7 @@ def with_constant(tastes: Floats) -> Floats:
 
 
 def _lives(rng: Generator, candidates: int, span: int, lifetime: tuple[float, float]) -> tuple[Ints, Ints]:
-    """Births and deaths, in order of birth: each place among the candidates passes from one article to the next."""
+    """Births and deaths, in order of birth: in each place among the candidates, one article follows another."""
     low, high = (max(1, round(_HOUR * hours)) for hours in lifetime)
     lengths = rng.integers(low, high, size=(candidates, math.ceil(span / low) + 1), endpoint=True)
     ends = np.cumsum(lengths, axis=1) - (rng.random(candidates) * lengths[:, 0]).astype(np.int64)[:, None]
@@ -156,7 +156,7 @@ def _lives(rng: Generator, candidates: int, span: int, lifetime: tuple[float, fl
 
 
 def _centres(rng: Generator, groups: int) -> Floats:
-    """Points of the simplex that are far apart: each one the farthest from those before."""
+    """Points of the simplex that are far apart: each is the farthest from the points before it."""
     draws = rng.dirichlet(np.full(_TASTES, _CENTRE_SPREAD), size=max(_CENTRE_DRAWS, groups))
     chosen = [0]
     distance = np.linalg.norm(draws - draws[0], axis=1)
@@ -172,7 +172,7 @@ def _rates(
 ) -> Floats:
     """Appeal of every article to every group in every segment, from 0 to 1.
 
-    Appeal is linear in the article's features: a share of a group's taste is common to everyone, the rest its own. A
+    Appeal is linear in the article's features. A share of a group's taste is common to everyone, the rest is its own. A
     change moves every weight of a taste to another feature, or turns the taste around.
     """
     everyone = rng.permutation(np.linspace(0.0, 1.0, _TASTES))

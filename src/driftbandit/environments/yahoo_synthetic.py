@@ -69,7 +69,7 @@ BLEMISHES: dict[str, Callable[[bytes, Generator], bytes]] = {
         r6a.HALF: lambda line, rng: line[: rng.integers(1, len(line))],
     }.items()
 }
-"""How each kind of blemish is made from a good line without its line end; 'half a last line' is for that line only."""
+"""How each kind of blemish is made from a good line without its line end; 'half a last line' is only for the last."""
 
 
 def write_synthetic(
@@ -91,8 +91,8 @@ def write_synthetic(
 ) -> Plan:
     """Write files in the R6A format, and their plan beside them.
 
-    Users come in groups. At any time there are `candidates` articles, each of which makes way for a new one at the end
-    of its life; one of them, drawn uniformly, is displayed. How often a group clicks an article is linear in the
+    Users come in groups. At any time there are `candidates` articles, one of which, drawn uniformly, is displayed; at
+    the end of its life an article is replaced by a new one. How often a group clicks an article is linear in the
     article's features, and changes at planted times.
 
     Parameters
@@ -101,13 +101,13 @@ def write_synthetic(
         A folder, which gets day files and ``plan.npz``, if it is one or `days` is more than 1; else a file (with
         ``.gz`` at the end: a compressed one), which gets its plan beside it as ``<file>.plan.npz``.
     lines : int
-        Lines in all, at even distances over the days.
+        Lines in all, evenly spaced over the days.
     seed : int
         The same seed and parameters give the same bytes; blemishes leave the other lines as they are.
     days, candidates, groups, changes : int
         Days of 24 hours, articles to choose from, groups of users, planted changes over the whole time.
     share : float
-        Share of the articles whose click rates a change concerns.
+        Share of the articles whose click rates a change affects.
     clicks : (float, float)
         Bounds of the click rates.
     lifetime : (float, float)
@@ -190,7 +190,7 @@ class _Writer:
         self.groups: list[NDArray[np.int8]] = []
         self.blemishes: list[NDArray[np.int8]] = []
         self._plan, self._rng, self._kinds = plan, rng, kinds
-        self._spoiler = rng.spawn(1)[0]  # a generator of its own: the lines it spares are those of a clean file
+        self._spoiler = rng.spawn(1)[0]  # a separate generator, so that the other lines are those of a clean file
         self._bounds = np.cumsum(chances)
         self._cuts_last = r6a.HALF in kinds
         self._blocks = [
@@ -232,7 +232,7 @@ class _Writer:
         return b"\n".join(lines) + end
 
     def _spoil(self, lines: list[bytes], first: NDArray[np.bool_], last: bool) -> NDArray[np.int8]:
-        """Plant blemishes; returns which."""
+        """Plant blemishes; returns the kind of each line."""
         blemish = np.full(len(lines), -1, dtype=np.int8)
         if len(self._kinds):
             drawn = np.searchsorted(self._bounds, self._spoiler.random(len(lines)), side="right")
@@ -264,7 +264,7 @@ def _pair(name: str, given: tuple[float, float], low: float, high: float) -> tup
 
 
 def _day_names(folder: Path, days: int, suffix: str) -> list[Path]:
-    """Names of the day files; refuses a folder with other days, which would be read as parts of this log."""
+    """Names of the day files; refuses a folder with other days, which would be read as part of this log."""
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder}: expected a folder for {days} days, got a file")
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Prove it: play policies in worlds, keep traces, make tables."""
+"""Evaluate policies: play them in worlds, keep traces, make tables."""
 
 from driftbandit.evaluation.compare import compare
 from driftbandit.evaluation.detection import Detection

@@ -1,9 +1,9 @@
-"""Where a policy agrees with a log: event by event, or at compiled speed where the policy allows it.
+"""Where a policy agrees with a log: event by event, or at compiled speed if the policy allows it.
 
 Between two rewards, a policy that does not draw at random (`is_random`) gives the same answer to the same candidates.
 Its answers are kept in a table, and a compiled loop runs over the events until one agrees or has no answer yet. A
-policy with one model per arm (`scores_each_arm`) is asked about another user at every event; a compiled loop scores its
-models. Everything else is asked event by event. All three find the same events.
+policy with one model per arm (`scores_each_arm`) meets another user at every event; a compiled loop scores its models.
+Any other policy is asked event by event. All three ways find the same events.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from driftbandit.kernels.compile import jit
 
 _LARGEST_TABLE = 50_000_000
 _CHUNK = 1 << 14
-"""Events for which random numbers are drawn at a time."""
+"""Number of events for which random numbers are drawn at a time."""
 
 Flags = NDArray[np.bool_]
 
@@ -77,7 +77,7 @@ class Questions:
 
 
 def agreements(policy: Any, questions: Questions) -> Iterator[int]:
-    """Events that count and where the policy chooses what was displayed; it must learn from each before the next."""
+    """Events that count and at which the policy chooses what was displayed; it must learn from each before the next."""
     if getattr(policy, "scores_each_arm", False) and _scorable(policy, questions):
         return _scored(policy, questions)
     if not questions.user_features and not getattr(policy, "is_random", True):
@@ -108,7 +108,7 @@ def _one_by_one(policy: Any, questions: Questions) -> Iterator[int]:
 
 
 def _tabled(policy: Any, questions: Questions, *, apart: bool) -> Iterator[int]:
-    """Look answers up while they hold: until a reward of the same scope if scopes are `apart`, else of anyone."""
+    """Look answers up while they hold: until a reward of the same scope if scopes are `apart`, else of any scope."""
     log = questions.log
     count = len(log)
     rows = np.zeros(count, dtype=np.int64)
@@ -116,7 +116,7 @@ def _tabled(policy: Any, questions: Questions, *, apart: bool) -> Iterator[int]:
         rows = np.unique(questions.scopes, return_inverse=True)[1].astype(np.int64)
     shape = (int(rows.max(initial=0)) + 1, len(log.pool_offsets) - 1)
     answers = np.zeros(shape, dtype=np.int32)
-    asked = np.full(shape, -1, dtype=np.int64)  # rewards that the owner of the answer had learned by then
+    asked = np.full(shape, -1, dtype=np.int64)  # rewards that the answer's scope had learned when it was asked
     learned = np.zeros(shape[0], dtype=np.int64)
     event = 0
     while (event := _next_stop(event, log.pools, log.shown, questions.kept, rows, answers, asked, learned)) < count:
@@ -139,7 +139,7 @@ def _tabled(policy: Any, questions: Questions, *, apart: bool) -> Iterator[int]:
 def _next_stop(
     event: int, pools: Rows, shown: Rows, kept: Flags, rows: Ints, answers: Rows, asked: Ints, learned: Ints
 ) -> int:
-    """First event from `event` on that agrees with the answer in the table, or has none that holds."""
+    """First event from `event` on that agrees with the answer in the table, or has no valid answer there."""
     while event < len(pools):
         row, pool = rows[event], pools[event]
         if asked[row, pool] != learned[row] or (kept[event] and answers[row, pool] == shown[event]):
@@ -167,7 +167,7 @@ def _scored(policy: Any, questions: Questions) -> Iterator[int]:
                 log.users, log.pools, log.pool_offsets, log.pool_members, log.shown, questions.kept,
             )  # fmt: skip
             if not usable:
-                questions.ask(policy, event)  # which says what is wrong
+                questions.ask(policy, event)  # raises an error that says what is wrong
             if event < stop:
                 yield event
                 row = displayed[event]

@@ -1,4 +1,4 @@
-"""Many policies, many worlds, many seeds: on all cores, with a progress bar, picking up where it stopped."""
+"""Many policies, many worlds, many seeds: on all cores, with a progress bar, and resumed after an interruption."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class Job:
     seed: int
     entrants: dict[str, Builder | None]
     folder: str
-    """Where traces go; empty for a temporary one."""
+    """Folder for the traces; empty for a temporary one."""
 
 
 class CompareOptions(TypedDict, total=False):
-    """Keywords of `compare` that what is built on it passes through."""
+    """Keywords of `compare` that functions built on it pass through."""
 
     out: str | os.PathLike[str] | None
     processes: int | None
@@ -65,8 +65,8 @@ def compare(
     seeds : sequence of int
         The worlds' seeds; policies draw from generators of their own, seeded from the world's seed and their name.
     out : path, optional
-        Folder for the traces. A trace that is already there, made by the same code from the same settings, is not run
-        again; those of lambdas and whatever else cannot be pickled always are.
+        Folder for the traces. A run whose trace is already there, made by the same code from the same settings, is not
+        repeated; runs of lambdas and other builders that cannot be pickled always are.
     processes : int, optional
         Number of processes, by default one per core. The results do not depend on it.
     progress : bool
@@ -157,7 +157,7 @@ def trace_path(folder: str, setting: str, name: str, seed: int) -> Path:
 
 
 def file_name(label: str) -> str:
-    """A label as a file name; a checksum keeps labels apart that would look alike."""
+    """A label as a file name; a checksum distinguishes labels that would give the same name."""
     safe = "".join(c if c.isascii() and (c.isalnum() or c in "-_.") else "_" for c in label)
     return safe if safe == label.strip(".") else f"{safe}-{zlib.crc32(label.encode()):08x}"
 
@@ -179,7 +179,7 @@ def _run(job: Job) -> None:
 
 
 def play(name: str, build: Builder | None, rounds: Rounds) -> Trace:
-    """Build a policy for these rounds, the registry's by that name if there is no builder, and play them."""
+    """Build a policy for these rounds and play them; without a builder, the registry's policy of that name."""
     brief = Brief(
         dim=rounds.dim,
         noise=rounds.noise,
@@ -191,5 +191,5 @@ def play(name: str, build: Builder | None, rounds: Rounds) -> Trace:
     if not isinstance(policy, Policy):  # a scoped policy has the same two methods
         raise ValueError(f"policies: the builder of {name!r} made {policy!r}, which is no policy")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ClickWarning)  # meant for whoever chose the noise, and here the world did
+        warnings.simplefilter("ignore", ClickWarning)  # for users who chose the noise; here the world did
         return simulate(policy, rounds, name=name)

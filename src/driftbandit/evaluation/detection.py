@@ -1,4 +1,4 @@
-"""How well a policy detects: delay, misses and false alarms against the true shifts."""
+"""How well a policy detects shifts: delays, missed shifts and false alarms."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def alarm_rounds(changes: Iterable[Change]) -> list[int]:
 class Detection:
     """Detections counted against true shifts, over any number of runs.
 
-    The first alarm after a shift and before the next one detects it, after as many rewards as the delay says. Any
-    other alarm is false.
+    The first alarm between a shift and the next one detects the shift; the delay is the number of rewards in between.
+    Any other alarm is false.
 
     Examples
     --------

@@ -1,8 +1,8 @@
-"""Fingerprints of runs: a result in a file is taken for today's only if nothing that made it has changed.
+"""Fingerprints of runs: a result in a file is reused only if nothing that made it has changed.
 
-That is the package's own code, the world with its settings and the files it reads, the seed, and the builder with the
-values bound to it. Code of your own counts by its source: the files of every function and class that a world or a
-builder names, and those of your own modules that they import.
+A fingerprint covers the package's own code, the world with its settings and the files it reads, the seed, and the
+builder with the values bound to it. Your own code counts by its source: the files of every function and class that a
+world or a builder names, and of your own modules that they import.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ def run_key(world: Environment, seed: int, name: str, build: Builder | None) -> 
 
 
 def builder_fingerprint(build: Callable[..., object] | None) -> str:
-    """What a user's builder is: its name, the values bound to it, and the source of all that."""
+    """Fingerprint of a user's builder: its name, the values bound to it, and the source of both."""
     if build is None:
         return ""
-    source = source_fingerprint(build)  # first: it copes with what cannot be pickled
+    source = source_fingerprint(build)  # first, because it can handle builders that cannot be pickled
     return source if source.startswith("unknown") else _digest(build) + source
 
 
 def source_fingerprint(thing: object) -> str:
-    """Hash of the source of every function and class in an object; unlike any other where that cannot be known."""
+    """Hash of the source of every function and class in an object; if the source cannot be found, a unique text."""
     names = _Names()
     try:
         names.dump(thing)
         sources = sorted(_sources(names.found))
     except (*CANNOT_PICKLE, _NoSourceError):
-        return f"unknown {uuid.uuid4().hex}"  # what a lambda captured, say, cannot be known, so it is never the same
+        return f"unknown {uuid.uuid4().hex}"  # what a lambda captured cannot be known, so no two are equal
     digest = hashlib.sha256()
     for name, source in sources:
         digest.update(f"{name} {len(source)}\n".encode() + source)
@@ -65,7 +65,7 @@ def source_fingerprint(thing: object) -> str:
 
 @cache
 def code_fingerprint(*parts: str) -> str:
-    """Hash of the package's source, or of some of it, so that traces of older code are not taken for today's."""
+    """Hash of the package's source, or of parts of it, so that traces of older code are not reused."""
     digest = hashlib.sha256()
     for part in parts or _CODE:
         for path in sorted((_PACKAGE / part).rglob("*.py")) or [_PACKAGE / part]:
@@ -78,11 +78,11 @@ def _digest(value: object) -> str:
 
 
 class _NoSourceError(Exception):
-    """Typed into a console."""
+    """A function or class has no source file, for example because it was typed into a console."""
 
 
 class _Names(pickle.Pickler):
-    """Notes the modules of all functions and classes that it comes across."""
+    """Notes the modules of all functions and classes in an object."""
 
     def __init__(self) -> None:
         super().__init__(io.BytesIO())
@@ -96,11 +96,11 @@ class _Names(pickle.Pickler):
 
 
 def _sources(names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-    """Source of these modules and of those of your own that they import, by name.
+    """Source of these modules and of your own modules that they import, by name.
 
-    The package's modules are left to `code_fingerprint`, but for those that it does not cover; they and installed
-    ones are taken alone. Modules are found whether or not they have been imported, because a worker may have imported
-    more.
+    `code_fingerprint` covers most of the package's modules. Of its other modules and of installed ones, only the module
+    itself counts, not its imports. Modules are found whether or not they have been imported, because a worker may have
+    imported more.
     """
     left, seen = list(names), set()
     while left:
@@ -130,7 +130,7 @@ def _file_of(name: str) -> Path | None:
     else:
         try:
             spec = importlib.util.find_spec(name)
-        except (ImportError, ValueError):  # inside something that is no package, or not there
+        except (ImportError, ValueError):  # its parent is no package, or is missing
             return None
         found = spec.origin if spec is not None else None
     return Path(found) if found is not None and found.endswith(".py") and Path(found).is_file() else None
@@ -154,7 +154,7 @@ def _imports(name: str, path: Path, source: bytes) -> Iterator[str]:
 
 
 def _with_parents(name: str) -> Iterator[str]:
-    """'a.b.c', 'a.b' and 'a': importing the first runs them all."""
+    """'a.b.c', 'a.b' and 'a' for 'a.b.c': importing it runs them all."""
     while name:
         yield name
         name = name.rpartition(".")[0]

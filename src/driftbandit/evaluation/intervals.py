@@ -1,7 +1,8 @@
 """Confidence intervals for rewards that come in time order: resample blocks, not rounds.
 
-Rounds that follow each other share a user, a pool or a regime, so a bootstrap over single rounds is too sure of
-itself. Whole blocks of consecutive rounds are drawn with replacement instead (Kuensch, Annals of Statistics 1989).
+Rounds that follow each other share a user, a pool or a regime, so a bootstrap over single rounds gives intervals that
+are too narrow. Whole blocks of consecutive rounds are drawn with replacement instead (Kuensch, Annals of Statistics
+1989).
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ def ratio_interval(
     Parameters
     ----------
     numerator, denominator : arrays of shape (n,)
-        What is summed above and below, round by round.
+        The numbers to sum, one per round.
     block : int, optional
-        Rounds in a block, by default so many that there are about 200 blocks.
+        Rounds per block; by default there are about 200 blocks.
     resamples : int
         Bootstrap resamples.
     level : float
@@ -87,7 +88,8 @@ def bootstrap(
     sums : array of shape (m, blocks)
         Block sums of m quantities.
     ratio : callable
-        Turns m totals, an array of shape (m, ...), into the quantity of interest; what is not finite is left out.
+        Turns m totals, an array of shape (m, ...), into the quantity of interest; values that are not finite are left
+        out.
     resamples, level, seed :
         As in `ratio_interval`.
     """

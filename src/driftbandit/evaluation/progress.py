@@ -8,20 +8,20 @@ from importlib import import_module
 from typing import Any
 
 Progress = Callable[[int, int], None]
-"""Is told how much is done, and of how much."""
+"""Called with the amount done and the total."""
 
 
 @contextmanager
 def progress_bar(what: str, *, wanted: bool, unit: str = "") -> Iterator[Progress]:
     """Show a bar while the block runs, and yield the function that moves it.
 
-    In a terminal the bar is on standard error and vanishes at the end; in a notebook it stays below the cell. Where
-    nobody watches, in a file or a pipe, nothing is shown.
+    In a terminal the bar is on standard error and vanishes at the end; in a notebook it stays below the cell. Nothing
+    is shown if standard error is a file or a pipe.
 
     Parameters
     ----------
     what : str
-        Said before the bar, in a terminal.
+        Text before the bar, in a terminal.
     wanted : bool
         False shows nothing.
     unit : str
@@ -61,7 +61,7 @@ def _in_notebook() -> Progress:
 
     def show(done: int, total: int) -> None:
         if not bars:
-            bars.append(import_module("IPython.display").ProgressBar(total))  # there in every notebook
+            bars.append(import_module("IPython.display").ProgressBar(total))  # installed with every notebook
             bars[0].display()
         bars[0].progress = done
 

@@ -1,8 +1,8 @@
 """Evaluate a learning policy on logged data, without bias, by keeping only the events where it agrees with the log.
 
 The log must come from a logger that displayed a uniformly random candidate. An event counts, and is learned from, if
-the policy chooses the displayed article; any other is skipped as if it had never been. Li, Chu, Langford and Wang,
-WSDM 2011.
+the policy chooses the displayed article; any other event is skipped as if it had not happened. Li, Chu, Langford and
+Wang, WSDM 2011.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Replay:
     Attributes
     ----------
     matched : array of shape (m,)
-        Events, by their number in the log, that count.
+        Numbers of the events that count.
     rewards : array of shape (m,)
         Their rewards.
     logged : array of shape (n,)
@@ -43,7 +43,7 @@ class Replay:
     seconds : float
         Time of the whole replay.
     key : str
-        Fingerprint of what produced it, where it is kept in a file.
+        Fingerprint of what produced the replay, if it is kept in a file.
     """
 
     matched: Ints
@@ -68,7 +68,7 @@ class Replay:
         return self.rate / float(self.logged.mean())
 
     def curve(self, points: int = 100) -> tuple[Ints, Floats]:
-        """Normalised rate over time: event numbers, and both rates up to there, one over the other."""
+        """Normalised rate over time: event numbers, and the policy's rate divided by the logger's, up to each event."""
         ends = np.linspace(0, len(self.logged), points + 1).astype(np.int64)[1:]
         counts = np.searchsorted(self.matched, ends)
         ours = np.append(0.0, np.cumsum(self.rewards))[counts] / np.maximum(counts, 1)
@@ -77,7 +77,7 @@ class Replay:
             return ends, np.where((counts > 0) & (theirs > 0), ours / theirs, np.nan)
 
     def trailing(self, share: float = 0.1, points: int = 200) -> tuple[Ints, Floats]:
-        """Normalised rate in a window of the latest events: where each window ends, and both rates in it."""
+        """Normalised rate in a moving window: the events at which windows end, and the rate in each window."""
         width = max(round(share * len(self.logged)), 1)
         ends = np.unique(np.linspace(min(width, len(self.logged)), len(self.logged), points).astype(np.int64))
         ends = ends[ends > 0]
@@ -130,7 +130,7 @@ class Replay:
         Raises
         ------
         ValueError
-            If the file is not a whole Parquet file written by `save`, or not of this log.
+            If the file is not a whole Parquet file written by `save`, or belongs to another log.
         """
         import pyarrow as pa  # noqa: PLC0415 - as in `save`
         from pyarrow import parquet  # noqa: PLC0415
@@ -158,7 +158,7 @@ def rate_ratio(
     Parameters
     ----------
     ours, theirs : sequences of Replay
-        One for each log, in the same order; by default the others are the random logger's.
+        One replay per log, in the same order; by default `theirs` is the random logger.
     level : float
         Confidence level.
     seed : int
@@ -191,15 +191,15 @@ def replay(
     log : Log
         Events with their candidates, displayed uniformly at random.
     scopes : array of shape (n,), optional
-        Whose model chooses at each event, such as the user's group, for policies that take a scope. Without it
-        everyone is one scope.
+        Whose model chooses at each event, such as the user's group, for policies that take a scope. By default everyone
+        is one scope.
     user_features : bool
         Show the user's features for every candidate (the article side, for `PerArm`) instead of the articles'.
     equal_pools : bool
-        Where candidate sets differ in size, small ones agree more often by chance; keep an agreement with probability
-        size / largest size, so that every event has the same chance to count.
+        Small candidate sets agree more often by chance. If True, an agreement is kept with probability size / largest
+        size, so that every event has the same chance to count.
     seed : int
-        Seed of that rejection.
+        Seed of the generator that decides which agreements are kept under `equal_pools`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Many policies, many logs: replays on all cores, picking up where they stopped."""
+"""Many policies, many logs: replays on all cores, resumed after an interruption."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Stream:
     Attributes
     ----------
     name : str
-        Names the folder of its replays; different for every stream of a call.
+        Name of the folder for its replays; different for every stream of a call.
     log : str
         File that `Log.save` wrote.
     key : str
-        Fingerprint of what is in the log; replays of another one are not taken for its own.
+        Fingerprint of the log; replays of a log with another fingerprint are not reused.
     seed : int
         Seed of the replay's rejection and, with the policy's name, of the policies.
     """
@@ -89,9 +89,10 @@ def replay_all(
     Parameters
     ----------
     streams : mapping of Stream to mapping of name to Entrant
-        What to replay where.
+        The policies to replay, by stream.
     out : path, optional
-        Folder for the replays. One that is already there, made by the same code from the same log, is not run again.
+        Folder for the replays. A replay that is already there, made by the same code from the same log, is not run
+        again.
     processes, progress, fresh :
         As in `compare`.
 
@@ -154,5 +155,5 @@ def _run(job: _Job) -> None:
 
 @lru_cache(maxsize=4)
 def _log(stream: Stream) -> Log:
-    """The log of a stream, whose numbers are mapped into memory once for all replays."""
+    """The log of a stream, mapped into memory once for all replays."""
     return Log.load(stream.log)

@@ -28,7 +28,7 @@ class Row:
     reward : float
         Mean accumulated reward.
     microseconds : float
-        Median time of a round: choose, learn and the simulator's own share.
+        Median time per round: choose, learn and the simulator's own share.
     detection : Detection or None
         None if the policy does not look for changes.
     """
@@ -43,7 +43,7 @@ class Row:
     detection: Detection | None
 
     def as_dict(self) -> dict[str, object]:
-        """Plain numbers, for JSON; what is not a number is None."""
+        """Plain numbers, for JSON; NaN becomes None."""
         detection = self.detection
         return {
             "policy": self.policy,
@@ -105,7 +105,7 @@ class Table:
     cells: tuple[tuple[str, ...], ...]
     note: str = ""
     numbers: bool = True
-    """Whether all columns but the first hold numbers, which are set flush right."""
+    """Whether all columns but the first hold numbers, which are aligned right."""
 
     def markdown(self) -> str:
         """The table as Markdown."""
@@ -143,9 +143,9 @@ def regret_table(
     title : str
         Heading of the table.
     paper : mapping, optional
-        Mean and standard deviation that the paper gives, by policy, shown beside ours with the difference.
+        The paper's mean and standard deviation by policy, shown beside ours with the difference.
     timing : bool
-        Show the time of a round too, which no two runs agree on.
+        Show the time per round too, which differs from run to run.
     """
     cells = []
     for row in best_first(rows):

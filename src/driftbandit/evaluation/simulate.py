@@ -12,7 +12,7 @@ from driftbandit.environments.rounds import Rounds
 from driftbandit.evaluation.trace import Trace
 
 EVERYONE = 0
-"""The scope of a policy that takes scopes where nobody is told apart."""
+"""The scope that a scoped policy is told in rounds without scopes."""
 
 
 def simulate(policy: Policy | ScopedPolicy, rounds: Rounds, *, name: str = "") -> Trace:
@@ -21,8 +21,8 @@ def simulate(policy: Policy | ScopedPolicy, rounds: Rounds, *, name: str = "") -
     Parameters
     ----------
     policy : Policy or ScopedPolicy
-        It learns as it goes, so pass a fresh one. A scoped one is told the rounds' scopes; where there are none,
-        everyone is one scope.
+        It learns as it goes, so pass a fresh one. A scoped policy is told the rounds' scopes; without scopes, everyone
+        is one scope.
     rounds : Rounds
         The world; every policy that plays the same rounds sees the same pools, rewards and noise.
     name : str

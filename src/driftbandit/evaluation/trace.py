@@ -1,4 +1,4 @@
-"""What happened in one run, and how it is kept: one Parquet file a trace."""
+"""What happened in one run, kept in one Parquet file per trace."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Trace:
     choices, rewards, regret : arrays of shape (T,)
         Index chosen, reward received and pseudo-regret of each round.
     shifts : array of int
-        Rounds that were truly the first of a new regime.
+        True first round of each new regime.
     changes : tuple of Change
         What the policy detected; `Change.round` counts rewards learned.
     seconds : float
         Time of the whole run.
     key : str
-        Fingerprint of what produced the trace; `compare` runs again what does not match.
+        Fingerprint of what produced the trace; `compare` repeats a run whose fingerprint does not match.
     detects : bool
         Whether the policy looks for changes at all, even if it found none.
     """

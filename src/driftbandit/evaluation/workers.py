@@ -52,17 +52,17 @@ def work_off(
 ) -> Iterator[Job]:
     """Do all jobs and yield each when it is done; results must be left in files.
 
-    Sent through a pipe results could be cut off in the middle when a worker is ended, and the pool would wait for the
-    rest for ever.
+    A result sent through a pipe could be cut off when its worker is ended, and the pool would wait for the rest for
+    ever.
 
     Parameters
     ----------
     total, finished, runs_of :
-        What the progress bar counts: all runs, those already done, and how many a job is.
+        What the progress bar counts: all runs, runs already done, and runs per job.
     """
     workers = _in_parallel(jobs, work, processes) if processes > 1 and len(jobs) > 1 else None
     if workers:
-        next(workers)  # forks them, before the bar starts a thread
+        next(workers)  # forks the workers before the bar starts a thread
     with progress_bar("playing", wanted=progress, unit="runs") as show:
         show(finished, total)
         for done in workers or ([_after(work, job)] for job in jobs):
@@ -78,7 +78,7 @@ def _after(work: Callable[[Job], object], job: Job) -> Job:
 
 
 def _in_parallel(jobs: Sequence[Job], work: Callable[[Job], object], processes: int) -> Iterator[list[Job]]:
-    """Jobs as they are done, after an empty list once the workers have started.
+    """Jobs as they are done; first an empty list, once the workers have started.
 
     Whatever ends this generator early ends the workers too.
     """
@@ -101,7 +101,7 @@ def _in_parallel(jobs: Sequence[Job], work: Callable[[Job], object], processes: 
 
 
 def _follow_parent(turn: object) -> None:
-    """Leave Ctrl-C to the parent, do not outlive it, and say with it, once, that kernels are compiled."""
+    """Leave Ctrl-C to the parent, end with it, and share its lock, so that the compile message is shown once."""
     NOTICE.take(turn)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":

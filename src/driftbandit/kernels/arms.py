@@ -70,10 +70,10 @@ def ucb_tuned(mean: float, count: float, squares: float, log_rounds: float) -> f
 
 @jit
 def kl_ucb(mean: float, level: float) -> float:
-    """Largest q in [mean, 1] with kl(mean, q) <= level, where kl is that of two Bernoulli distributions."""
+    """Largest q in [mean, 1] with kl(mean, q) <= level, where kl is the divergence of two Bernoulli distributions."""
     if mean >= 1.0 or level <= 0.0:
         return min(mean, 1.0)
-    # kl grows and is convex in q, and Pinsker's inequality bounds the root: Newton's method comes down to it.
+    # kl grows and is convex in q, and Pinsker's inequality bounds the root, so Newton's method descends to it.
     q = min(mean + math.sqrt(level / 2.0), _ALMOST_ONE)
     for _ in range(_NEWTON_STEPS):
         if q <= mean:  # by rounding
@@ -120,7 +120,7 @@ def _tuned_index(stats: Floats, row: int, settings: Settings) -> float:
 
 @jit
 def _discounted_index(stats: Floats, row: int, settings: Settings) -> float:
-    """`_ucb_index` on plays that fade; more settings: (..., discount, now, least count that is evidence)."""
+    """`_ucb_index` on plays that fade; further settings: (..., discount, now, least count that is evidence)."""
     level, prior_mean, prior_count, discount, now, least = settings
     count, total = prior_count, prior_count * prior_mean
     if row >= 0:
@@ -131,7 +131,7 @@ def _discounted_index(stats: Floats, row: int, settings: Settings) -> float:
 
 
 def index(stats: Floats, row: int, settings: Settings) -> float:
-    """How promising an arm is, infinity without evidence; stands for what `fill_in` puts there.
+    """How promising an arm is, infinity without evidence; a placeholder that `fill_in` replaces.
 
     Row -1 is an arm without a row.
     """
@@ -139,9 +139,9 @@ def index(stats: Floats, row: int, settings: Settings) -> float:
 
 
 def best_of_pool(slots: Ints, ids: Ints, stats: Floats, pool: Ints, settings: Settings, nth: int) -> tuple[int, int]:
-    """Index of the pool's best arm, ties to the lowest, and how many of its arms have no evidence at all.
+    """Index of the pool's best arm, ties to the lowest, and how many arms of the pool have no evidence.
 
-    With `nth` from 0, index of the nth arm without evidence instead. A template: `index` is filled in for each rule.
+    With `nth` >= 0, the index of the nth arm without evidence instead. A template: `index` is filled in for each rule.
     """
     scores = np.empty(len(pool))
     unseen = 0
@@ -169,7 +169,7 @@ best_tuned = jit(fill_in(best_of_pool, "best_tuned", index=_tuned_index))
 
 @jit
 def least_of_pool(slots: Ints, ids: Ints, stats: Floats, pool: Ints, column: int) -> int:
-    """Index of the pool's arm with the least in a column, which is 0 if it was never played; ties to the lowest id."""
+    """Index of the pool's arm with the smallest value in a column, 0 for arms never played; ties to the lowest id."""
     best, least = 0, math.inf
     for k in range(len(pool)):
         row = find(slots, ids, pool[k])
@@ -184,7 +184,7 @@ def oldest_suspect(slots: Ints, ids: Ints, stats: Floats, pool: Ints, leader: in
     """Index of the arm played longest ago among those that may have caught up with the leader, or the leader.
 
     An arm played s rounds ago may have caught up if it was at most pace * sqrt(s) behind. A leader without a row leads
-    because it was never played; else all arms of the pool have rows.
+    because it was never played; otherwise all arms of the pool have rows.
     """
     front = find(slots, ids, pool[leader])
     if front < 0:
@@ -211,14 +211,14 @@ def add_reward(entry: Floats, reward: float, now: int) -> None:
 
 @jit
 def remove_reward(entry: Floats, reward: float) -> None:
-    """Take one reward out of the count and the mean again."""
+    """Remove one reward from the count and the mean."""
     entry[COUNT] -= 1.0
     entry[MEAN] = entry[MEAN] - (reward - entry[MEAN]) / entry[COUNT] if entry[COUNT] > 0.0 else 0.0
 
 
 @jit
 def refill(slots: Ints, ids: Ints, stats: Floats, arms: Ints, rewards: Floats) -> None:
-    """Statistics of these rewards alone, of arms that have rows."""
+    """Recompute the statistics from these rewards alone; their arms must have rows."""
     stats[:] = 0.0
     for i in range(len(arms)):
         row = find(slots, ids, arms[i])
@@ -228,7 +228,7 @@ def refill(slots: Ints, ids: Ints, stats: Floats, arms: Ints, rewards: Floats) -
 
 @jit
 def set_leaf(tree: Floats, row: int, value: float) -> None:
-    """Change one leaf of a tree whose every node is the larger of its two children; the root is at 1."""
+    """Change one leaf of a tree in which every node is the larger of its two children; the root is at 1."""
     at = len(tree) // 2 + row
     tree[at] = value
     while at > 1:
@@ -241,7 +241,7 @@ def set_leaf(tree: Floats, row: int, value: float) -> None:
 
 @jit
 def set_leaves(tree: Floats, stats: Floats, size: int) -> None:
-    """Fill such a tree with the means of the first `size` rows, minus infinity where there is no evidence."""
+    """Fill a tree of maxima with the means of the first `size` rows, minus infinity for rows without evidence."""
     half = len(tree) // 2
     tree[half:] = -math.inf
     for row in range(size):

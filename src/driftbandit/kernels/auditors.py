@@ -1,9 +1,9 @@
 """Auditors of DenBand: how wrong a member is about an arm, from its residuals over the latest rewards.
 
-A member is a ridge row ``[n, theta, A^-1]`` (see `kernels.ridge`), and its auditor another one over a window, with G in
-the place of A; its bias, beta, is what the member's residuals there regress to. A ledger row holds ``[id, spawned_at,
-age, updates, led_at]``. Rules hold ``[epsilon, allowance]``: what noise explains of one reward, and how wrong a member
-may be beyond its widths.
+A member is a ridge row ``[n, theta, A^-1]`` (see `kernels.ridge`), and its auditor is a ridge row over a window, with G
+instead of A; the bias, beta, is the regression of the member's residuals in the window on the features. A ledger row
+holds ``[id, spawned_at, age, updates, led_at]``. Rules hold ``[epsilon, allowance]``: how far noise can move one
+reward, and how wrong a member may be beyond its widths.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EPSILON, ALLOWANCE = range(2)
 def verdict(
     test: Floats, audit: Floats, rules: Floats, row: Floats, auditor: Floats, bias: Floats, x: Floats
 ) -> tuple[float, float, float]:
-    """How wrong a member seems to be about an arm, the width of that, and how wrong it may seem."""
+    """How wrong a member seems to be about an arm, the width of that estimate, and how wrong it is allowed to seem."""
     wrong = 0.0
     for i in range(len(x)):
         wrong += bias[i] * x[i]
@@ -47,7 +47,7 @@ def trusted(
     count: int,
     x: Floats,
 ) -> int:
-    """The member right about an arm that may be least wrong, the oldest on a tie; -1 if none is right."""
+    """Among members right about an arm, the one that may be least wrong, ties to the oldest; -1 if none is right."""
     best, lowest = -1, math.inf
     for m in range(count):
         badness, doubt, bound = verdict(test, audit, rules, bank[m], auditors[m], biases[m], x)
@@ -68,7 +68,7 @@ def best_arm(
     count: int,
     features: Floats,
 ) -> int:
-    """Index of the arm with the highest score, each by the member trusted about it; -1 where not usable."""
+    """Index of the arm with the highest score, given by the member trusted about the arm; -1 if not usable."""
     if not kernel.usable(features, act[kernel.RIDGE]):
         return -1
     scores = np.empty(len(features))
@@ -78,7 +78,7 @@ def best_arm(
         if m >= 0:
             mean, width = kernel.predict(act, bank[m], x)
             scores[k] = mean + width
-        else:  # a fresh member's: theta = 0, A = ridge * I
+        else:  # score of a fresh member: theta = 0, A = ridge * I
             square = 0.0
             for i in range(len(x)):
                 square += x[i] * x[i]
@@ -102,7 +102,7 @@ def show(
     x: Floats,
     reward: float,
 ) -> None:
-    """Let the members that are right about an arm learn its reward, and all auditors see it, after `before` others."""
+    """Let members that are right about an arm learn its reward, which follows `before` others; all auditors see it."""
     d, window = len(x), len(recent)
     slot = before % window
     oldest = recent[slot].copy()
@@ -116,7 +116,7 @@ def show(
             ledger[m, UPDATES] += 1
         ledger[m, AGE] += 1
         kernel.update(test, auditors[m], x, reward)
-        # The window moves on by two rank-one steps; now and then from scratch, so that rounding does not pile up.
+        # The window moves on by two rank-one steps; now and then it is recomputed, so that rounding does not pile up.
         sound = slot < window - 1
         if sound and ledger[m, AGE] > window:
             sound = windowed.remove(test, auditors[m], oldest[:d], oldest[d])
@@ -130,7 +130,7 @@ def show(
 
 @jit
 def _compare(test: Floats, auditor: Floats, row: Floats, bias: Floats) -> None:
-    """Regress the window's residuals under the member's theta as it is now on the features.
+    """Regress the window's residuals, under the member's present theta, on the features.
 
     With G = ridge * I + sum x x' and b = sum r x that is beta = G^-1 (b - sum x x'theta), and G^-1 b is the window's
     own estimate: beta = G^-1 b - theta + ridge * G^-1 theta, for which the window need not be read again.

@@ -1,6 +1,6 @@
 """How kernels are compiled: once, cached on disk, without holding the GIL.
 
-A person who waits for it is told once, on standard error, that compiling takes a while.
+A waiting user is told once, on standard error, that compiling takes a while.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Sums may be reordered and fused, which is what lets them use vector units; NaN and infinity keep their meaning,
-# because the kernels report input that is not finite.
+# Sums may be reordered and fused, so that they can use vector units; NaN and infinity keep their meaning, because the
+# kernels report input that is not finite.
 _FASTMATH = {"reassoc", "contract", "nsz"}
 
 
@@ -42,10 +42,10 @@ def jit(function: F) -> F:
     """Compile `function` at its first call and keep the machine code in Numba's cache.
 
     Numba finds cached code by the function's name and file, and would not notice an edit of a kernel that it calls
-    in another file; a hash of all kernels' source in the name makes it.
+    in another file; a hash of all kernels' source in the name makes it notice.
 
-    Numba writes the cache beside the source, or into the user's cache directory where the install is read-only. Where
-    neither can be written the kernel is compiled anew in every process.
+    Numba writes the cache beside the source, or into the user's cache directory if the install is read-only. If neither
+    can be written, the kernel is compiled anew in every process.
     """
     function.__qualname__ += f"-{_SOURCES}"
     try:
@@ -57,8 +57,8 @@ def jit(function: F) -> F:
 def fill_in(template: F, name: str, **kernels: Callable[..., Any]) -> F:
     """Copy `template` under another name, with some of the functions it calls replaced by these kernels.
 
-    This is how one loop serves several models: Numba can cache such a copy, which it cannot do for a kernel that
-    gets other kernels as arguments.
+    In this way one loop serves several models: Numba can cache the copy, but not a kernel that gets other kernels as
+    arguments.
     """
     copy = FunctionType(template.__code__, {**template.__globals__, **kernels}, name)
     copy.__qualname__ = name
@@ -73,7 +73,7 @@ def _compile(function: F, *, cache: bool) -> F:
 class _Notice(event.Listener):
     """Says once that kernels are being compiled.
 
-    Numba calls it when it compiles something, not when it loads what is cached and not when compiled code runs.
+    Numba calls it when it compiles, not when it loads cached code or runs compiled code.
     """
 
     def __init__(self) -> None:
@@ -81,7 +81,7 @@ class _Notice(event.Listener):
         self._shared = False
 
     def share(self, context: BaseContext) -> Any:
-        """Lock by which this process and its workers take turns, so that only one of them says it."""
+        """Lock shared by this process and its workers, so that only one of them prints the message."""
         if not self._shared:
             turn = context.Lock()
             if self._turn.locked():
@@ -97,15 +97,15 @@ class _Notice(event.Listener):
         """Numba starts to compile."""
         ours = event.data["dispatcher"].py_func.__module__.startswith("driftbandit.")
         if ours and _somebody_waits() and self._turn.acquire(False):
-            with suppress(OSError, ValueError):  # nobody may be listening any more
+            with suppress(OSError, ValueError):  # standard error may be closed
                 print("driftbandit: compiling, once; this may take half a minute", file=sys.stderr, flush=True)
 
     def on_end(self, event: Any) -> None:
-        """Numba has compiled it."""
+        """Numba has finished compiling."""
 
 
 def _somebody_waits() -> bool:
-    """In a console or notebook, in a driftbandit command that does not speak to a program, or in a terminal."""
+    """Whether a person may be waiting: in a console, notebook or terminal, or a driftbandit command without JSON."""
     if hasattr(sys, "ps1"):
         return True
     if Path(sys.argv[0] if sys.argv else "").stem == "driftbandit":

@@ -1,7 +1,7 @@
 """Two-sided cumulative sums: has the mean of a stream risen or dropped?
 
 A row holds ``[samples, reference mean, rise, fall, rising since, falling since]``: evidence for a rise and for a fall,
-and when each was last without any, which is the best guess of when the change happened.
+and when each was last zero, which is the best guess of when the change happened.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ COLUMNS = 6
 def add(row: Floats, reward: float, calibration: int, slack: float, now: int) -> None:
     """Add the reward that came at time `now`.
 
-    The reference is the mean of the first `calibration` rewards, which are not judged themselves; with 0 it is the
-    running mean of all, this one included (Page-Hinkley).
+    The reference is the mean of the first `calibration` rewards, which are not tested themselves; with `calibration` 0
+    it is the running mean of all rewards, this one included (Page-Hinkley).
     """
     row[SAMPLES] += 1.0
     learning = row[SAMPLES] <= calibration
@@ -35,7 +35,7 @@ def add(row: Floats, reward: float, calibration: int, slack: float, now: int) ->
 
 @jit
 def evidence(row: Floats) -> tuple[float, float]:
-    """The larger of both sums, and since when it grows."""
+    """The larger of both sums, and the time since which it has grown."""
     if row[RISE] >= row[FALL]:
         return row[RISE], row[RISING_SINCE]
     return row[FALL], row[FALLING_SINCE]

@@ -1,12 +1,12 @@
 """Discounted ridge regression on a flat row: every reward's weight shrinks by a constant factor per round.
 
 A row starts like that of `driftbandit.kernels.ridge`, so that the same kernels score a pool: ``[n, theta (d), lower
-triangle of V^-1 W V^-1]``, and goes on with what these are made from: ``[b (d), lower triangle of V, lower triangle of
-W]``. V = ridge * I + sum of w x x' and b = sum of w r x, with weights w = discount^age; W is V with the weights
-squared, and n is the sum of the squared weights, which takes the place of the number of rewards in the radius.
+triangle of V^-1 W V^-1]``, and continues with what these are computed from: ``[b (d), lower triangle of V, lower
+triangle of W]``. V = ridge * I + sum of w x x' and b = sum of w r x, with weights w = discount^age; W is V with the
+weights squared, and n is the sum of the squared weights, which replaces the number of rewards in the radius.
 
-The ridge is not discounted, so that an update changes all directions at once and no rank-one formula can follow it:
-each one factorises V and W anew, in about 1.5 d^3 multiplications.
+The ridge is not discounted, so an update changes all directions at once and no rank-one formula applies: each update
+factorises V and W anew, in about 1.5 d^3 multiplications.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def reset(settings: Floats, row: Floats, dim: int) -> None:
 
 @jit
 def update(settings: Floats, row: Floats, x: Floats, reward: float, discount: float) -> bool:
-    """Discount the past and absorb one reward; False, and no update, where features are not usable."""
+    """Discount the past and absorb one reward; False, without an update, if features are not usable."""
     if not kernel.usable(x.reshape(1, len(x)), settings[kernel.RIDGE]):
         return False
     absorb(settings, row, x, reward, discount)
@@ -94,8 +94,8 @@ def estimate(settings: Floats, row: Floats, d: int) -> None:
 def solve(settings: Floats, row: Floats, d: int) -> None:
     """Theta = V^-1 b and V^-1 W V^-1, by way of V = L L' and W = C C'.
 
-    With R = L^-1 and F = L^-1 C, V^-1 W V^-1 = (F'R)'(F'R), which cannot lose its sign. All inner loops add a multiple
-    of one row to another, the form that vector units like best.
+    With R = L^-1 and F = L^-1 C, V^-1 W V^-1 = (F'R)'(F'R), which cannot become negative. All inner loops add a
+    multiple of one row to another, which suits vector units best.
     """
     ridge = settings[kernel.RIDGE]
     moment, gram, noise_gram = _sums(row, d)
@@ -138,7 +138,8 @@ def solve(settings: Floats, row: Floats, d: int) -> None:
 def _cholesky(triangle: Floats, ridge: float, d: int) -> Floats:
     """Upper Cholesky factor of a lower triangle.
 
-    No pivot of ridge * I + (something >= 0) is below the ridge, whatever rounding says.
+    No pivot of ridge * I + (a positive semidefinite matrix) is below the ridge, so pivots that rounding made smaller
+    are raised to it.
     """
     upper = np.zeros((d, d))
     at = 0

@@ -1,13 +1,13 @@
 """DriftUCB in compiled code: the order of events in one choice and in one reward.
 
-What happens in them is told by the parts: `scales` (what is known about the world), `experts`, `mixture` (the weights,
+The parts have their own files: `scales` (what is known about the world), `experts`, `mixture` (the weights,
 and who acts) and `evidence` (the ladder of young models and the alarm).
 
 A bank of rows holds the elder (all history), the incumbent (since the last alarm), the experts, and the ladder. Each is
-a `ridge` row ``[n, theta, matrix]`` with room for the ladder's sums; the matrix is A^-1 or, of an expert, a covariance.
-`rules` are the settings followed by how much each expert keeps per round of what it knows. `memo` holds what `scales`
-names, then the weights of incumbent and experts, then the incumbent's theta before the latest alarm. These are few
-arrays, because each costs time at every call.
+a `ridge` row ``[n, theta, matrix]`` with room for the ladder's sums; the matrix is A^-1 or, in an expert, a covariance.
+`rules` are the settings, followed by the share of its knowledge that each expert keeps per round. `memo` holds what
+`scales` names, then the weights of incumbent and experts, then the incumbent's theta before the latest alarm. These are
+few arrays, because each costs time at every call.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from driftbandit.core import TIE, Floats
 from driftbandit.kernels import evidence, mixture
 from driftbandit.kernels.compile import finite, jit
 from driftbandit.kernels.experts import learn_expert, start_experts
-from driftbandit.kernels.ridge import LARGEST_SQUARE, absorb, multiply, squares
+from driftbandit.kernels.ridge import COUNT, LARGEST_SQUARE, THETA, absorb, multiply, squares
 from driftbandit.kernels.scales import (
     ALARM_AGE,
     ALARM_EVIDENCE,
@@ -51,13 +51,13 @@ EXPLORE, EXPLORE_MOST, DELTA, SHARE, DETECT, MIX = range(6)
 RULES = 6
 
 NOT_USABLE = -1
-"""Returned where features are not finite or too large."""
+"""Returned if features are not finite or too large."""
 
-_SMALLEST = 1e-200  # |x|^2 below it is taken for 0
-_TRIAL = 128.0  # rewards in which the unit of the features may turn out wrong
-_TOO_LARGE = 100.0  # mean |x|^2 that much smaller than the unit shows that it was wrong
-_FIRST_RIDGE = 0.02  # of the incumbent, in units of the first |x|^2
-_LARGEST = LARGEST_SQUARE * _FIRST_RIDGE  # in the same unit: the largest |x|^2 that spoils no matrix
+_SMALLEST = 1e-200  # |x|^2 below this is taken to be 0
+_TRIAL = 128.0  # number of first rewards during which the unit of the features may turn out wrong
+_TOO_LARGE = 100.0  # a mean |x|^2 smaller than the unit by this factor shows that the unit was wrong
+_FIRST_RIDGE = 0.02  # ridge of the incumbent, in units of the first |x|^2
+_LARGEST = LARGEST_SQUARE * _FIRST_RIDGE  # largest |x|^2 that spoils no matrix, in the same unit
 
 
 def memo_size(dim: int, experts: int) -> int:
@@ -69,7 +69,7 @@ def memo_size(dim: int, experts: int) -> int:
 def choose(rules: Floats, memo: Floats, bank: Floats, features: Floats) -> int:
     """Index of the arm with the highest mean + c * deviation under the mixture, ties to the lowest, or NOT_USABLE.
 
-    While nothing is known that is of use, the mean is 0 and the deviation |x|.
+    While nothing useful is known, the mean is 0 and the deviation is |x|.
     """
     count, d = features.shape
     experts = len(rules) - RULES
@@ -80,7 +80,7 @@ def choose(rules: Floats, memo: Floats, bank: Floats, features: Floats) -> int:
     for k in range(count):
         mean, size = 0.0, 0.0
         for i in range(d):
-            mean += features[k, i] * model[1 + i]
+            mean += features[k, i] * model[THETA + i]
             size += features[k, i] * features[k, i]
         if not finite(size):
             return NOT_USABLE
@@ -138,25 +138,25 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
     if rules[DETECT] > 0.0:
         own, cap = errors[0] ** 2 / (width * noise), evidence.error_cap(memo)
         best, strongest = evidence.show(rungs, x, reward, z, own, width - 1.0, noise, acting, nu, clicks, cap)
-        threshold = evidence.threshold(memo, incumbent[0], rules[DELTA])
+        threshold = evidence.threshold(memo, incumbent[COUNT], rules[DELTA])
         if best >= 0 and strongest > threshold and evidence.ready(memo, d):
             fired = 1
-            memo[ALARM_EVIDENCE], memo[ALARM_THRESHOLD], memo[ALARM_AGE] = strongest, threshold, rungs[best, 0]
+            memo[ALARM_EVIDENCE], memo[ALARM_THRESHOLD], memo[ALARM_AGE] = strongest, threshold, rungs[best, COUNT]
             _replace(memo, weights, incumbent, rungs, best, memo[MEMO + 1 + experts :])
 
     tally(memo, reward, size)
     rescale(memo, elder, d)
     if memo[REWARD_SQUARES] > 0.0:
-        if start_experts(memo, bank[EXPERTS : EXPERTS + experts], elder[1 : 1 + d]):
+        if start_experts(memo, bank[EXPERTS : EXPERTS + experts], elder[THETA : THETA + d]):
             mixture.share_out(weights)
-        if rules[DETECT] > 0.0 and incumbent[0] >= 2.0:
-            evidence.renew(memo, rungs, elder[1 : 1 + d])
+        if rules[DETECT] > 0.0 and incumbent[COUNT] >= 2.0:
+            evidence.renew(memo, rungs, elder[THETA : THETA + d])
     return fired
 
 
 @jit
 def _begin_round(memo: Floats, bank: Floats, experts: int, x: Floats, reward: float) -> float:
-    """|x|^2, 0 where there is nothing to learn, -1 where it is not usable; sets the units where they are not known."""
+    """|x|^2, 0 if there is nothing to learn, -1 if it is not usable; sets the units if they are not known."""
     size = 0.0
     for i in range(len(x)):
         size += x[i] * x[i]
@@ -185,7 +185,7 @@ def _begin(memo: Floats, bank: Floats, experts: int, size: float, d: int) -> Non
     memo[FIRST_SQUARE] = size
     for model in range(2):
         ridge = size if model == ELDER else _FIRST_RIDGE * size
-        at = 1 + d
+        at = THETA + d
         for i in range(d):
             bank[model, at + i] = 1.0 / ridge
             at += i + 1
@@ -202,7 +202,8 @@ def _learn_models(
     errors: Floats,
     variances: Floats,
 ) -> float:
-    """Show the reward to elder, incumbent and experts; fills in the errors of the last two and their variances.
+    """Show the reward to elder, incumbent and experts; fills in the errors of incumbent and experts and their
+    variances.
 
     Returns 1 + x' A^-1 x of the incumbent.
     """
@@ -227,10 +228,10 @@ def _learn_models(
 def _replace(memo: Floats, weights: Floats, incumbent: Floats, rungs: Floats, best: int, before: Floats) -> None:
     """Make a young model the incumbent, with the weight that it has earned since its birth.
 
-    What it leaves unexplained is the noise.
+    What the new incumbent leaves unexplained is the noise.
     """
     d = len(before)
-    before[:] = incumbent[1 : 1 + d]
+    before[:] = incumbent[THETA : THETA + d]
     mixture.inherit(weights, evidence.lead(rungs[best], d))
     noise, worth = evidence.noise_since(rungs[best], d)
     take_over_noise(memo, noise, worth)

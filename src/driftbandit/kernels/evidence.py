@@ -1,17 +1,17 @@
-"""A ladder of young models that compete with an incumbent: which of them explains the rewards since its birth better?
+"""A ladder of young models that compete with an incumbent: does one explain the rewards since its birth better?
 
 Rung z of the ladder holds the model that was born at the latest round divisible by 2^z and not by 2^(z + 1); it lives
-for 2^(z + 1) rounds, until the next one of its rung is born; the top rung takes all that would be higher. So there is
-one young model of every age up to a factor of two, at one update each. A rung's row is a `ridge` row
-``[n, theta, A^-1]`` followed by the sums named below; n = -1 marks an empty rung.
+for 2^(z + 1) rounds, until the next model of its rung is born; the top rung takes all births that would be higher. So
+there is one young model of every age up to a factor of two, and each costs one update per round. A rung's row is a
+`ridge` row ``[n, theta, A^-1]`` followed by the sums named below; n = -1 marks an empty rung.
 
 All errors are in units of the noise level, e^2 / (1 + x' A^-1 x) / sigma^2, and capped, so that one wild reward cannot
-make a case. With the noise variance integrated out under a prior worth `nu` rewards, the log-evidence of a rung against
-the incumbent over the n rewards both have seen is
+cause an alarm. With the noise variance integrated out under a prior worth `nu` rewards, the log-evidence of a rung
+against the incumbent over the n rewards both have seen is
 
     (nu + n) / 2 * ln((nu + incumbent's errors) / (nu + own errors)) - sum of ln((1 + own q) / (1 + incumbent's q)) / 2.
 
-A rung also keeps how much more likely it found the rewards than those who act, by `log_likelihood`: its lead.
+A rung also keeps its lead: the `log_likelihood` of the rewards under its model minus that under the models that act.
 When the strongest log-evidence passes the `threshold`, there is an alarm, whose numbers `memo` keeps in the slots
 `ALARM_EVIDENCE`, `ALARM_THRESHOLD` and `ALARM_AGE`.
 """
@@ -23,7 +23,7 @@ import math
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
 from driftbandit.kernels.mixture import log_likelihood
-from driftbandit.kernels.ridge import absorb, multiply, row_size
+from driftbandit.kernels.ridge import COUNT, THETA, absorb, multiply, row_size
 from driftbandit.kernels.scales import (
     ALL_COUNT,
     FIRST_SQUARE,
@@ -37,27 +37,27 @@ from driftbandit.kernels.scales import (
 )
 
 RUNGS = 10
-"""A young model lives for at most 2^(RUNGS - 1) rounds; older ones were found to add nothing."""
+"""A young model lives for at most 2^(RUNGS - 1) rounds; older models were found to add nothing."""
 
-# What a rung sums up since its birth, behind the row of its model:
+# Sums since a rung's birth, behind the row of its model:
 (
     _THEIRS,  # the incumbent's capped errors
-    _OWN,  # its own
+    _OWN,  # its own capped errors
     _LOG_WIDTH,  # ln((1 + own q) / (1 + incumbent's q))
-    _LARGEST_GAIN,  # not a sum: the most by which one error of its own was smaller than the incumbent's
+    _LARGEST_GAIN,  # not a sum: the most by which one of its errors was smaller than the incumbent's
     _NU,  # not a sum: how many rewards' worth of noise it was born with
-    _NOISE_SUM,  # its own errors times the noise of their time, that of its birth among them
-    _LEAD,  # log-likelihood of the rewards, minus that under those who act
+    _NOISE_SUM,  # its own errors times the noise of their time, including the noise it was born with
+    _LEAD,  # log-likelihood of the rewards, minus that under the models that act
 ) = range(7)
 _SUMS = 7
 
 _WITHOUT_BEST = 3.0  # log-evidence that must remain when the single most telling reward is left out
-_ERROR_CAP = 200.0  # most that a squared error counts, in units of the noise, if a new taste causes less
+_ERROR_CAP = 200.0  # cap of a squared error, in units of the noise, if a new taste causes less
 _CLICK_CAUTION = 3.0  # extra log-evidence for an alarm on clicks, whose errors are skewed
-_TELLING = 20.0  # a model is born only if half a life's rewards of a new taste would amount to so many times the noise
-_LEAST_RIDGE = 1e-6  # of a young model, in units of the first |x|^2
+_TELLING = 20.0  # a birth needs a new taste to amount, over half the model's life, to this many times the noise
+_LEAST_RIDGE = 1e-6  # ridge of a young model, in units of the first |x|^2
 _MOST_NU = 8.0  # most rewards' worth of noise that a young model takes over
-_CLICK_MOST_NU = 50.0  # the same for clicks, whose errors cannot be wild
+_CLICK_MOST_NU = 50.0  # most rewards' worth of noise for clicks, whose errors cannot be wild
 
 
 def rung_size(dim: int) -> int:
@@ -67,7 +67,7 @@ def rung_size(dim: int) -> int:
 
 @jit
 def rung_of(born: int) -> int:
-    """How often two divides the round of birth, up to the top rung."""
+    """The rung of a birth: how often two divides its round, up to the top rung."""
     rung = 0
     while born % 2 == 0 and rung < RUNGS - 1:
         born //= 2
@@ -80,9 +80,9 @@ def give_birth(rung: Floats, mean: Floats, shrink: float, ridge: float, nu: floa
     """Start a model whose weights are N(shrink * mean, noise / ridge) and that knows `nu` rewards' worth of `noise`."""
     d = len(mean)
     rung[:] = 0.0
-    at = 1 + d
+    at = THETA + d
     for i in range(d):
-        rung[1 + i] = shrink * mean[i]
+        rung[THETA + i] = shrink * mean[i]
         rung[at + i] = 1.0 / ridge
         at += i + 1
     rung[at + _NU] = nu
@@ -93,7 +93,7 @@ def give_birth(rung: Floats, mean: Floats, shrink: float, ridge: float, nu: floa
 def clear(rungs: Floats) -> None:
     """Empty all rungs."""
     rungs[:] = 0.0
-    rungs[:, 0] = -1.0
+    rungs[:, COUNT] = -1.0
 
 
 @jit
@@ -110,25 +110,25 @@ def show(
     clicks: bool,
     cap: float,
 ) -> tuple[int, float]:
-    """Show a reward to all rungs; returns the one with the strongest evidence, -1 if none, and its log-evidence.
+    """Show a reward to all rungs; returns the rung with the strongest evidence, -1 if none, and its log-evidence.
 
     Parameters
     ----------
     theirs, q :
         The incumbent's squared error over 1 + q, in units of `noise`, and its q = x' A^-1 x.
     acting, nu, clicks :
-        Log-likelihood of the reward under those who act, its degrees of freedom, and whether the law of a reward
+        Log-likelihood of the reward under the models that act, its degrees of freedom, and whether the law of a reward
         depends on its mean alone.
     cap :
-        Most that one squared error counts, in units of `noise`.
+        Cap of one squared error, in units of `noise`.
     """
     best, strongest = -1, 0.0
-    sums = 1 + len(x) + len(x) * (len(x) + 1) // 2
+    sums = THETA + len(x) + len(x) * (len(x) + 1) // 2
     theirs = min(theirs, cap)
     log_noise, their_log_width = math.log(noise), math.log(1.0 + q)
     for k in range(len(rungs)):
         rung = rungs[k]
-        if rung[0] < 0.0:
+        if rung[COUNT] < 0.0:
             continue
         mean, square, _ = multiply(rung, x, z)
         width = 1.0 + max(square, 0.0)
@@ -153,7 +153,7 @@ def show(
 
 @jit
 def error_cap(memo: Floats) -> float:
-    """Most that one squared error counts, in units of the noise: what a new taste would cause, or `_ERROR_CAP`."""
+    """Cap of one squared error, in units of the noise: `_ERROR_CAP`, or what a new taste would cause if more."""
     cap: float = max(_ERROR_CAP, memo[PRIOR] * memo[FIRST_SQUARE] / memo[NOISE])
     return cap
 
@@ -166,7 +166,7 @@ def threshold(memo: Floats, age: float, delta: float) -> float:
 
 @jit
 def ready(memo: Floats, d: int) -> bool:
-    """Enough seen for an alarm: 2 d rewards' worth of noise and, of clicks, d of the rarer outcome."""
+    """Whether enough was seen for an alarm: 2 d rewards' worth of noise and, with clicks, d of the rarer outcome."""
     rarer = min(memo[HITS], memo[ROUNDS] - memo[HITS])
     ready: bool = memo[ALL_COUNT] >= 2.0 * d and (not are_clicks(memo) or rarer >= d)
     return ready
@@ -174,7 +174,7 @@ def ready(memo: Floats, d: int) -> bool:
 
 @jit
 def renew(memo: Floats, rungs: Floats, theta: Floats) -> None:
-    """Replace the rung whose turn it is by a new model around `theta`, if that could tell a shift from noise."""
+    """Replace the rung whose turn it is by a new model around `theta`, if the model could tell a shift from noise."""
     rung = rung_of(int(memo[ROUNDS]))
     clicks = are_clicks(memo)
     if not clicks and 2.0**rung * memo[PRIOR] * memo[FIRST_SQUARE] < _TELLING * memo[NOISE]:
@@ -187,25 +187,25 @@ def renew(memo: Floats, rungs: Floats, theta: Floats) -> None:
 
 @jit
 def noise_since(rung: Floats, dim: int) -> tuple[float, float]:
-    """Estimate of the noise variance from a rung's prior and its own errors, and how many rewards that is worth."""
-    sums = 1 + dim + dim * (dim + 1) // 2
-    worth = rung[sums + _NU] + rung[0]
+    """Estimate of the noise variance from a rung's prior and its own errors, and how many rewards it is worth."""
+    sums = THETA + dim + dim * (dim + 1) // 2
+    worth = rung[sums + _NU] + rung[COUNT]
     return rung[sums + _NOISE_SUM] / worth, worth
 
 
 @jit
 def lead(rung: Floats, dim: int) -> float:
-    """Log-likelihood ratio of a rung against those who acted since its birth."""
-    found: float = rung[1 + dim + dim * (dim + 1) // 2 + _LEAD]
+    """Log-likelihood ratio of a rung against the models that acted since its birth."""
+    found: float = rung[THETA + dim + dim * (dim + 1) // 2 + _LEAD]
     return found
 
 
 @jit
 def _log_evidence(rung: Floats, sums: int, left_out: float, least: float) -> float:
-    """Log-evidence without errors worth `left_out`, or `least` where it is not more."""
+    """Log-evidence without errors worth `left_out`, or `least` if it is not more."""
     nu = rung[sums + _NU]
     ratio = (nu + rung[sums + _THEIRS] - left_out) / (nu + rung[sums + _OWN])
-    count, log_width = nu + rung[0], rung[sums + _LOG_WIDTH]
+    count, log_width = nu + rung[COUNT], rung[sums + _LOG_WIDTH]
     if 0.5 * (count * (ratio - 1.0) - log_width) <= least:  # ln r <= r - 1: most rungs need no logarithm
         return least
     evidence: float = 0.5 * (count * math.log(ratio) - log_width)

@@ -1,8 +1,8 @@
 """DriftUCB's experts: Kalman filters that forget at different speeds and revert to the elder, the fit of all history.
 
-They follow drift that is too slow to raise an alarm. An expert is a `ridge` row ``[n, theta, covariance]``. They start
-together, once the elder is worth something, and never start again; the slot `EXPERTS_LIVE` of `memo` says whether they
-have. Of what it knows, an expert with a memory of M rounds keeps 1 - 1 / M per round.
+They follow drift that is too slow to raise an alarm. An expert is a `ridge` row ``[n, theta, covariance]``. All experts
+start together, once the elder is worth something, and never start again; the slot `EXPERTS_LIVE` of `memo` says whether
+they have started. An expert with a memory of M rounds keeps 1 - 1 / M of what it knows per round.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.ridge import multiply
+from driftbandit.kernels.ridge import COUNT, THETA, multiply
 from driftbandit.kernels.scales import ALL_COUNT, EXPERTS_LIVE, NOISE, SHRINK, TASTE
 
 _EXPERT_SPREAD = 0.3  # prior variance of an expert's weights, in units of an average taste's
@@ -23,7 +23,7 @@ def learn_expert(
 ) -> tuple[float, float]:
     """Let an expert drift towards the elder's (shrunken) weights and into doubt, then learn the reward.
 
-    Drift makes of a covariance P the covariance keep^2 P + lift. Both are done in one pass. Returns the error and its
+    Drift turns a covariance P into keep^2 P + lift. Drift and learning are done in one pass. Returns the error and its
     variance.
     """
     d = len(x)
@@ -33,29 +33,29 @@ def learn_expert(
     multiply(row, x, z)
     mean, square = 0.0, 0.0
     for i in range(d):
-        row[1 + i] = keep * row[1 + i] + pull * elder[1 + i]
+        row[THETA + i] = keep * row[THETA + i] + pull * elder[THETA + i]
         z[i] = fade * z[i] + lift * x[i]
-        mean += row[1 + i] * x[i]
+        mean += row[THETA + i] * x[i]
         square += z[i] * x[i]
     error, variance = reward - mean, memo[NOISE] + max(square, 0.0)
     step, shrink = error / variance, 1.0 / math.sqrt(variance)
     for i in range(d):
-        row[1 + i] += step * z[i]
+        row[THETA + i] += step * z[i]
         z[i] *= shrink
-    at = 1 + d
+    at = THETA + d
     for i in range(d):
         line = row[at : at + i + 1]
         for j in range(i + 1):
             line[j] = fade * line[j] - z[i] * z[j]
         line[i] += lift
         at += i + 1
-    row[0] += 1.0
+    row[COUNT] += 1.0
     return error, variance
 
 
 @jit
 def start_experts(memo: Floats, experts: Floats, theta: Floats) -> bool:
-    """Give every expert the elder's weights and full doubt, if it is time; returns whether it was.
+    """Give every expert the elder's weights and full doubt, if it is time; returns whether it was time.
 
     It is time once, when there is one reward's worth of noise for each feature.
     """
@@ -66,9 +66,9 @@ def start_experts(memo: Floats, experts: Floats, theta: Floats) -> bool:
     for m in range(len(experts)):
         row = experts[m]
         row[:] = 0.0
-        at = 1 + d
+        at = THETA + d
         for i in range(d):
-            row[1 + i] = theta[i]
+            row[THETA + i] = theta[i]
             row[at + i] = _EXPERT_SPREAD * memo[TASTE]
             at += i + 1
     return True

@@ -1,8 +1,8 @@
 """Generalised likelihood ratio: is a stream in [0, 1] better explained by two means than by one?
 
 For a split after s of n rewards the statistic is s kl(m_1:s, m_1:n) + (n - s) kl(m_s+1:n, m_1:n) with the Bernoulli kl,
-which equals n h(m_1:n) - s h(m_1:s) - (n - s) h(m_s+1:n) with the entropy h: what lies before a split never changes
-and is computed once.
+which equals n h(m_1:n) - s h(m_1:s) - (n - s) h(m_s+1:n) with the entropy h: the part before a split never changes and
+is computed once.
 
 A row holds ``[samples, sum, splits kept]`` and then ``[samples, sum, time, s h(m)]`` for every split.
 """
@@ -35,9 +35,9 @@ def entropy(total: float, count: float) -> float:
 
 @jit
 def add(row: Floats, reward: float, now: int) -> None:
-    """Add the reward that came at time `now`; the change may have come after it.
+    """Add the reward that came at time `now`, and a split after it.
 
-    When there is no room for another split, one is given up, so that gaps between splits grow with their age.
+    When there is no room for another split, one is dropped, so that gaps between splits grow with their age.
     """
     row[SAMPLES] += 1.0
     row[TOTAL] += reward
@@ -55,7 +55,7 @@ def add(row: Floats, reward: float, now: int) -> None:
 
 @jit
 def _drop_one(row: Floats, splits: int) -> None:
-    """Give up the split with the narrowest gap between its neighbours, relative to its age."""
+    """Drop the split with the narrowest gap between its neighbours, relative to its age."""
     dropped, narrowest, before = 0, math.inf, 0.0
     for i in range(splits - 1):
         here = row[FIRST + SPLIT * i + _SAMPLES]

@@ -1,7 +1,7 @@
 """Two neighbouring windows: how far apart are the sums of the newer and the older half of the latest rewards?
 
-A row holds ``[samples, sum of the older half, sum of the newer half, ring]``; the ring's length, which is even, is that
-of both halves together.
+A row holds ``[samples, sum of the older half, sum of the newer half, ring]``; the length of the ring, which is even, is
+the length of both halves together.
 """
 
 from __future__ import annotations

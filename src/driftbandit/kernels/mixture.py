@@ -1,12 +1,12 @@
-"""DriftUCB's mixture: the weights of the models that act, the model they make together, and how much it explores.
+"""DriftUCB's mixture: the weights of the models that act, the mixture of these models, and how much it explores.
 
 Incumbent and experts act together, each with the weight that its predictions have earned. The weights stand in `memo`
 from `scales.MEMO` on, the incumbent's first. Rows are `ridge` rows ``[n, theta, matrix]``: the incumbent's matrix is
 A^-1, a covariance in units of the noise; an expert's is a covariance.
 
-Exploration rises while the arms played are much better known than the arms shown, because then nothing would tell that
-an arm which is no longer played has become the best. An arm's variance x'Cx is taken as a share of the total tr C, so
-that a restart, which raises all variances at once, changes nothing. `learn` remembers the shares of the arms played,
+Exploration rises while the arms played are much better known than the arms shown, because otherwise nothing would show
+that an arm which is no longer played has become the best. An arm's variance x'Cx is taken as a share of the total tr C,
+so that a restart, which raises all variances at once, changes nothing. `learn` remembers the shares of the arms played,
 in the slots `PICK_SHARES` and `PICK_COUNT`; `choose` compares the pool at hand with them and writes nothing.
 """
 
@@ -18,23 +18,24 @@ import numpy as np
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
+from driftbandit.kernels.ridge import THETA
 from driftbandit.kernels.scales import NOISE, PICK_COUNT, PICK_SHARES, RECENT_COUNT, REWARD_SQUARES, are_clicks
 
-_LIGHT = 1e-3  # a model of less weight does not act
-_PICKS = 0.98  # decay of what is remembered of the arms played, which covers about 50 of them
-_SLACK = 1.25  # a pool's mean variance above the arms played by no more than this factor may be chance
+_LIGHT = 1e-3  # a model with less weight does not act
+_PICKS = 0.98  # decay of the memory of arms played, which covers about 50 arms
+_SLACK = 1.25  # a pool's mean variance may exceed that of the arms played by this factor by chance
 _CLICK_EXPLORE = 0.8  # part of `explore` for clicks, whose noise is never taken for small
 
 _FREEDOM = 5.0  # degrees of freedom of the likelihood that weighs models: wild rewards must not move much weight
-_CLICK_FREEDOM = 50.0  # the same for clicks, whose errors cannot be wild
+_CLICK_FREEDOM = 50.0  # degrees of freedom for clicks, whose errors cannot be wild
 _CLICK_SHARE = 0.3  # part of `share` for clicks, each of which tells little: weight must be able to build up
-_LARGEST_LOG = 700.0  # the exponential of more is infinite, that of less than its negative 0
+_LARGEST_LOG = 700.0  # exp of more is infinite, exp of less than its negative is 0
 
 
 @jit
 def blend(memo: Floats, weights: Floats, rows: Floats, mix: bool, d: int) -> Floats:
-    """Row with the weighted mean of the models' means and covariances, or, without `mix`, those of the heaviest."""
-    size = 1 + d + d * (d + 1) // 2
+    """Row with the weighted mean of the models' means and covariances, or, without `mix`, of the heaviest model."""
+    size = THETA + d + d * (d + 1) // 2
     result = np.zeros(size)
     heaviest = np.argmax(weights)
     for m in range(len(weights)):
@@ -45,9 +46,9 @@ def blend(memo: Floats, weights: Floats, rows: Floats, mix: bool, d: int) -> Flo
             continue
         row = rows[m]
         scale = weight * memo[NOISE] if m == 0 else weight
-        for i in range(1, 1 + d):
+        for i in range(THETA, THETA + d):
             result[i] += weight * row[i]
-        for i in range(1 + d, size):
+        for i in range(THETA + d, size):
             result[i] += scale * row[i]
     return result
 
@@ -75,8 +76,8 @@ def total_variance(memo: Floats, weights: Floats, rows: Floats, d: int) -> float
 def remember_pick(memo: Floats, weights: Floats, variances: Floats, total: float) -> None:
     """Note the share of the total variance that an arm had before its reward was learned.
 
-    `variances` are those of the models' errors, which are the noise's and the arm's. Before the first reward that is
-    not 0 the noise is unknown, and nothing is noted.
+    `variances` are the variances of the models' errors: noise variance plus the arm's variance. Before the first reward
+    that is not 0 the noise is unknown, and nothing is noted.
     """
     if memo[REWARD_SQUARES] == 0.0 or total == 0.0:
         return
@@ -105,7 +106,8 @@ def log_likelihood(error: float, variance: float, log_variance: float, nu: float
 
 @jit
 def weigh(memo: Floats, share: float, weights: Floats, errors: Floats, variances: Floats, nu: float) -> float:
-    """Weigh models by the likelihood of the reward, then deal out `share` of the weight anew, half to the incumbent.
+    """Weigh models by the likelihood of the reward, then redistribute `share` of the weight, half of it to the
+    incumbent.
 
     Returns the log-likelihood under the mixture.
     """
@@ -135,7 +137,7 @@ def share_out(weights: Floats) -> None:
 
 @jit
 def inherit(weights: Floats, lead: float) -> None:
-    """Multiply the incumbent's weight by the likelihood ratio exp(`lead`) of its heir against those who acted."""
+    """Multiply the incumbent's weight by exp(`lead`), the likelihood ratio of its successor against the mixture."""
     rest = np.sum(weights[1:])
     if rest > 0.0:
         lead = min(max(lead, -_LARGEST_LOG), _LARGEST_LOG)
@@ -152,7 +154,7 @@ def _fair(model: int, count: int) -> float:
 @jit
 def _trace(row: Floats, d: int) -> float:
     """Sum of the diagonal of a row's matrix."""
-    at = 1 + d
+    at = THETA + d
     total = 0.0
     for i in range(d):
         total += row[at + i]

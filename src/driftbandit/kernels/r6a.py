@@ -1,10 +1,11 @@
 """Lines of the Yahoo! Today Module log (R6A), parsed from bytes.
 
-``1241160900 109513 0 |user 2:0.1 ... 6:0.9 1:1.0 |109498 2:0.3 ... 1:1.0 |109509 ...``: time, displayed article,
-click, the user's six features, then the candidates with theirs. The candidates repeat from line to line, byte for byte,
-almost always, so the last ones are remembered and compared; only others are parsed (`r6a_log` does that).
+``1241160900 109513 0 |user 2:0.1 ... 6:0.9 1:1.0 |109498 2:0.3 ... 1:1.0 |109509 ...``: time, displayed article, click,
+the user's six features, then the candidates with theirs. The candidates are almost always the same as in the line
+before, byte for byte, so their text is remembered and compared; only new candidates are parsed (in `r6a_log`).
 
-A text is an int8 array in which every line ends with a newline. No reader looks past one: it fits no token.
+A text is an int8 array in which every line ends with a newline. No reader looks past a newline, because no token
+contains one.
 """
 
 from __future__ import annotations
@@ -65,14 +66,14 @@ NEWLINE, _RETURN, _SPACE, _PLUS, _MINUS, _POINT, _ZERO, _ONE, _NINE, _COLON, _BA
 _UPPER_E, _LOWER_E = b"Ee"
 _FIRST_PRINTABLE, _DELETE = 0x20, 0x7F
 _USER = np.frombuffer(b"|user", dtype=np.int8)
-_MOST_DIGITS = 18  # as many as surely fit an int64
+_MOST_DIGITS = 18  # digits that surely fit an int64
 _LARGEST_POWER = 308
 _POWERS = np.array([float(f"1e{k}") for k in range(_LARGEST_POWER + 1)])
 
 
 @jit
 def whole_number(text: Text, at: int) -> tuple[int, int]:
-    """Value of the digits at `at` and the place behind them, which is -1 unless there are 1 to 18 digits."""
+    """Value of the digits at `at`, and the place after them, or -1 unless there are 1 to 18 digits."""
     number = 0
     start = at
     while _ZERO <= text[at] <= _NINE:
@@ -85,10 +86,10 @@ def whole_number(text: Text, at: int) -> tuple[int, int]:
 
 @jit
 def real_number(text: Text, at: int) -> tuple[float, int]:
-    """Value of the decimal number at `at` and the place behind it, which is -1 if there is none or it is infinite.
+    """Value of the decimal number at `at`, and the place after it, or -1 if there is no number or it is infinite.
 
-    Up to 15 digits, with up to 22 decimals, are rounded as Python rounds them, for then both parts of the only division
-    are exact (Clinger's fast path); others may differ in the last bits.
+    Up to 15 digits, with up to 22 decimals, are rounded as Python rounds them, because both parts of the only division
+    are then exact (Clinger's fast path); others may differ in the last bits.
     """
     negative = text[at] == _MINUS
     if negative or text[at] == _PLUS:
@@ -140,13 +141,13 @@ def skip_spaces(text: Text, at: int) -> int:
 
 @jit
 def ends_token(byte: int) -> bool:
-    """Whether this byte may stand behind a number."""
+    """Whether this byte may follow a number."""
     return byte in (_SPACE, _BAR, NEWLINE)
 
 
 @jit
 def block(text: Text, at: int, row: Floats) -> tuple[int, int]:
-    """Read the ``id:value`` pairs from `at` to the next bar or line end into `row`; says what is wrong, and the end."""
+    """Read ``id:value`` pairs from `at` to the next bar or line end into `row`; returns what is wrong, and the end."""
     seen = 0
     count = 0
     at = skip_spaces(text, at)
@@ -229,7 +230,7 @@ def candidates(text: Text, at: int, ids: Ints, values: Floats) -> tuple[int, int
 def repeats(text: Text, at: int, same: Text, length: int) -> bool:
     """Whether the text at `at` starts with the first `length` bytes of `same`."""
     done = 0
-    while done + 64 <= length:  # without a way out inside, a block of 64 bytes compiles to a few vector instructions
+    while done + 64 <= length:  # without an early exit, a block of 64 bytes compiles to a few vector instructions
         difference = 0
         for k in range(done, done + 64):
             difference |= text[at + k] ^ same[k]
@@ -244,7 +245,7 @@ def repeats(text: Text, at: int, same: Text, length: int) -> bool:
 
 @jit
 def blame(text: Text, start: int, end: int, kind: int) -> int:
-    """What is wrong with a line, once it is known that something is: causes before their symptoms."""
+    """What is wrong with a bad line: the cause rather than its symptoms."""
     if end - start > LONGEST:
         return LONG
     if end > start and text[end - 1] == _RETURN:

@@ -72,7 +72,7 @@ def enter_pool(
     pool_slots: Ints,
     state: Ints,
 ) -> None:
-    """Make these candidates the current pool, with articles and a pool of its own as far as they are new."""
+    """Make these candidates the current pool; new articles and a new pool are added to the tables."""
     state[SAME_CHANGED] = 0
     for k in range(len(ids)):
         row = find(article_slots, articles, ids[k])
@@ -131,10 +131,11 @@ def read_lines(  # noqa: PLR0915 - the whole loop in one place
     counts: Ints,
     examples: Ints,
 ) -> int:
-    """Read the lines in ``text[at:stop]`` and return the place where it had to stop.
+    """Read the lines in ``text[at:stop]`` and return the place where reading stopped.
 
-    That is `stop`, or the start of a line for which a table is too small: `times` and its neighbours (write them away
-    and set ``state[EVENTS]`` to 0), or the tables of articles and pools (they need room for ``state[NEEDED]`` more).
+    The place is `stop`, or the start of a line for which a table is too small: `times` and its neighbours (write them
+    away and set ``state[EVENTS]`` to 0), or the tables of articles and pools (they need room for ``state[NEEDED]``
+    more).
     """
     while at < stop and state[EVENTS] < len(times):
         event = state[EVENTS]
@@ -162,7 +163,7 @@ def read_lines(  # noqa: PLR0915 - the whole loop in one place
                 kind = LONG
         if kind != GOOD:
             if parsed:
-                # `ids` no longer holds the candidates that `same` spells.
+                # `ids` no longer holds the candidates whose text is in `same`.
                 state[SAME_LENGTH] = 0
             at = start
             while text[at] != NEWLINE:

@@ -2,7 +2,7 @@
 
 A row holds ``[n, theta (d), lower triangle of A^-1 (d * (d + 1) / 2)]``, with A = ridge * I + sum of x x' over the n
 rewards absorbed; half the matrix is half the memory and half the work, and cannot become asymmetric. `COUNT` is the
-slot of n, `THETA` the first of theta, and the triangle starts at ``THETA + d``.
+slot of n, `THETA` the first slot of theta, and the triangle starts at ``THETA + d``.
 
 `settings` holds ``[ridge, scale, growth, constant, offset]``; the confidence radius after n rewards is ``scale *
 sqrt(d * ln(1 + growth * n) + constant) + offset``, which covers the paper's, the released code's, the Abbasi-Yadkori
@@ -27,7 +27,7 @@ RIDGE, SCALE, GROWTH, CONSTANT, OFFSET = range(5)
 # Above this many multiplications one matrix product scores a pool faster than plain loops do.
 _BLAS_WORK = 4096
 
-# Relative slack that keeps a bound computed in floating point a bound.
+# Relative slack that keeps a bound valid when computed in floating point.
 _ROUNDING = 1e-9
 _EPSILON = float(np.finfo(np.float64).eps)
 
@@ -62,7 +62,7 @@ def radius(settings: Floats, n: float, dim: int) -> float:
 
 @jit
 def predict(settings: Floats, row: Floats, x: Floats) -> tuple[float, float]:
-    """Predicted reward and confidence width of one arm; NaN where features are not finite or too large."""
+    """Predicted reward and confidence width of one arm; NaN if features are not finite or too large."""
     d = len(x)
     mean, size = 0.0, 0.0
     for i in range(d):
@@ -75,7 +75,7 @@ def predict(settings: Floats, row: Floats, x: Floats) -> tuple[float, float]:
 
 @jit
 def update(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
-    """Absorb one reward: rank-one update of A^-1, and of theta along A^-1 x; False, and no update, where not usable."""
+    """Absorb one reward: rank-one update of A^-1, and of theta along A^-1 x; False, and no update, if not usable."""
     z, mean, square = project(settings, row, x)
     if not finite(mean) or not finite(square):
         return False
@@ -85,7 +85,7 @@ def update(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
 
 @jit
 def project(settings: Floats, row: Floats, x: Floats) -> tuple[Floats, float, float]:
-    """A^-1 x, theta'x and x' A^-1 x; the last is NaN where features are not finite or too large."""
+    """A^-1 x, theta'x and x' A^-1 x; the last is NaN if features are not finite or too large."""
     z = np.empty(len(x))
     mean, square, size = multiply(row, x, z)
     if not size <= LARGEST_SQUARE * settings[RIDGE]:
@@ -95,7 +95,7 @@ def project(settings: Floats, row: Floats, x: Floats) -> tuple[Floats, float, fl
 
 @jit
 def multiply(row: Floats, x: Floats, z: Floats) -> tuple[float, float, float]:
-    """Write M x into `z`, M the row's matrix; returns theta'x, x' M x and |x|^2."""
+    """Write M x into `z`, where M is the row's matrix; returns theta'x, x' M x and |x|^2."""
     d = len(x)
     at = THETA + d
     for i in range(d):
@@ -116,9 +116,9 @@ def multiply(row: Floats, x: Floats, z: Floats) -> tuple[float, float, float]:
 
 @jit
 def absorb(row: Floats, z: Floats, error: float, variance: float) -> None:
-    """Take in one reward: `z` is M x, `error` the reward minus its prediction, `variance` that of the error.
+    """Absorb one reward: `z` is M x, `error` the reward minus its prediction, `variance` the variance of the error.
 
-    With M = A^-1 the variance is 1 + x' M x; with M a covariance it is the noise variance + x' M x. Spoils `z`.
+    With M = A^-1 the variance is 1 + x' M x; with M a covariance it is the noise variance + x' M x. Overwrites `z`.
     """
     step = error / variance
     shrink = 1.0 / math.sqrt(variance)
@@ -131,7 +131,7 @@ def absorb(row: Floats, z: Floats, error: float, variance: float) -> None:
 
 @jit
 def squares(row: Floats, features: Floats) -> Floats:
-    """x' M x of every arm, M the row's matrix."""
+    """x' M x of every arm, where M is the row's matrix."""
     count, d = features.shape
     result = np.empty(count)
     if count * d * d <= _BLAS_WORK:
@@ -160,11 +160,11 @@ def subtract_outer(row: Floats, w: Floats) -> None:
 
 @jit
 def optimistic_arm(settings: Floats, bank: Floats, member: int, features: Floats) -> int:
-    """Index of the arm with the highest mean + radius * sqrt(x' A^-1 x), ties to the lowest; -1 where not usable.
+    """Index of the arm with the highest mean + radius * sqrt(x' A^-1 x), ties to the lowest; -1 if not usable.
 
     With `top` a bound on the largest eigenvalue of A^-1, mean + radius * |x| * sqrt(top) bounds an arm's score from
-    above at the cost of two dot products. Only arms whose bound reaches the best score need the full quadratic form,
-    which on a trained model are few.
+    above at the cost of two dot products. Only arms whose bound reaches the best score need the full quadratic form; on
+    a trained model these are few.
     """
     count, d = features.shape
     row = bank[member]
@@ -220,10 +220,10 @@ def _largest_eigenvalue_bound(row: Floats, d: int) -> float:
         trace += row[at + i]
         diagonal += row[at + i] * row[at + i]
         at += i + 1
-    for i in range(THETA + d, at):  # a row may go on with what else its model keeps
+    for i in range(THETA + d, at):  # a row may continue with other numbers of its model
         norm += row[i] * row[i]
     mean = trace / d
-    # The difference of two nearly equal numbers, where all eigenvalues are alike, is lost in rounding.
+    # If all eigenvalues are nearly equal, the difference of two nearly equal numbers is lost in rounding.
     spread = max((2.0 * norm - diagonal) / d - mean * mean, 0.0) + 4.0 * d * _EPSILON * mean * mean
     return (mean + math.sqrt((d - 1) * spread)) * (1.0 + _ROUNDING)
 
@@ -243,7 +243,7 @@ def _whole_inverse(row: Floats, d: int) -> Floats:
 
 @jit
 def sampled_arm(bank: Floats, member: int, features: Floats, noise: Floats, explore: float) -> int:
-    """Index of the arm with the highest mean + explore * noise[k] * sqrt(x' A^-1 x); -1 where not finite.
+    """Index of the arm with the highest mean + explore * noise[k] * sqrt(x' A^-1 x); -1 if not finite.
 
     With independent standard normal noise this is Thompson sampling with a fresh theta for every arm.
     """
@@ -260,7 +260,7 @@ def sampled_arm(bank: Floats, member: int, features: Floats, noise: Floats, expl
 
 @jit
 def sampled_theta_arm(bank: Floats, member: int, features: Floats, noise: Floats, explore: float) -> int:
-    """Index of the best arm under one theta drawn from N(theta, explore^2 A^-1); -1 where not finite."""
+    """Index of the best arm under one theta drawn from N(theta, explore^2 A^-1); -1 if not finite."""
     count, d = features.shape
     row = bank[member]
     sample = row[THETA : THETA + d].copy()

@@ -1,8 +1,8 @@
 """What DriftUCB finds out about its world: the size of features, rewards and noise, and whether rewards are clicks.
 
-All of it is kept in a flat array, `memo`, at the places named here, with what the other parts remember: experts, ladder
-and mixture say in their files how they use their slots. Behind `MEMO` follow the weights of incumbent and experts, then
-the incumbent's theta before the latest alarm.
+All of it is kept in a flat array, `memo`, in the slots named here. The slots of experts, ladder and mixture are
+described in their files. From `MEMO` on follow the weights of incumbent and experts, then the incumbent's theta before
+the latest alarm.
 """
 
 from __future__ import annotations
@@ -11,60 +11,61 @@ import math
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
+from driftbandit.kernels.ridge import THETA
 
 (
-    ROUNDS,  # rewards learned, but for those of arms without features
-    REWARD_SQUARES,  # sum of their squares
+    ROUNDS,  # rewards learned, except those of arms without features
+    REWARD_SQUARES,  # sum of the squares of these rewards
     FEATURE_SQUARES,  # sum of |x|^2 of the arms played
-    FIRST_SQUARE,  # |x|^2 of the first arm played, the unit of the features; 0 before it
-    RECENT_SUM,  # squared errors of about the latest 50 rewards, each as far as it is noise
-    RECENT_COUNT,  # how many rewards without any doubt about their means these are worth
+    FIRST_SQUARE,  # |x|^2 of the first arm played, the unit of the features; 0 before the first arm
+    RECENT_SUM,  # squared errors of about the latest 50 rewards, the noise part of each
+    RECENT_COUNT,  # how many rewards with exactly known means these are worth
     STEADY_SUM,  # the same two since the noise last jumped
     STEADY_COUNT,
-    ALL_SUM,  # and of all rewards
+    ALL_SUM,  # the same two for all rewards
     ALL_COUNT,
     ELDER_ERRORS,  # sum of the elder's squared errors, each over 1 + x' A^-1 x
-    ALARMS,  # how many there were
+    ALARMS,  # number of alarms
     HITS,  # rewards that were not 0
-    HIT_VALUE,  # the first of them
-    MISFITS,  # how many of them had another value
+    HIT_VALUE,  # the first reward that was not 0
+    MISFITS,  # how many rewards that were not 0 had another value than the first
     EXPERTS_LIVE,  # 1 once the experts have started (`experts`)
     PICK_COUNT,  # how many arms, decayed, `PICK_SHARES` sums up (`mixture`)
-    PICK_SHARES,  # shares of the mixture's variance that the arms played had
+    PICK_SHARES,  # sum of the shares of the mixture's variance that the arms played had
     NOISE,  # variance of a reward around its mean; 1 before the first reward that is not 0
     TASTE,  # mean square of a weight: what explains rewards of this size by features of this size
     PRIOR,  # variance of a new taste's weights around the elder's
     SHRINK,  # part of the elder's weights from which a new taste starts
-    ALARM_EVIDENCE,  # of the latest alarm: log-evidence, what it had to exceed, age of the new incumbent (`evidence`)
+    ALARM_EVIDENCE,  # the latest alarm: log-evidence, its threshold, age of the new incumbent (`evidence`)
     ALARM_THRESHOLD,
     ALARM_AGE,
 ) = range(25)
 MEMO = 25
 
-_NOTHING = 1e-150  # a smaller reward has no square
+_NOTHING = 1e-150  # the square of a smaller reward would be 0
 _WILDEST = 100.0  # a reward this many times larger than the others is a mistake, and must not set the scale
 _RECENT = 0.98  # decay of the recent noise, which covers about 50 rewards
 _JUMP = 2.0  # factor between recent and steady noise that counts as a jump
-_JUMP_COUNT = 10.0  # rewards' worth of recent noise needed to say so
-_AFTER_JUMP = 5.0  # rewards' worth of steady noise that the recent one is taken for after a jump
+_JUMP_COUNT = 10.0  # rewards' worth of recent noise needed to detect a jump
+_AFTER_JUMP = 5.0  # after a jump the recent noise counts as this many rewards' worth of steady noise
 _WILD = 20.0  # cap of a squared error in the noise, in units of its expectation
-_FLOOR_AT_FIRST = 0.05  # of the mean squared reward, while there is less than one reward's worth of noise
-_ROUNDING = 1e-12  # of the mean squared reward: noise below it is rounding
+_FLOOR_AT_FIRST = 0.05  # share of the mean squared reward that is noise before one reward's worth of noise is known
+_ROUNDING = 1e-12  # share of the mean squared reward below which noise is rounding
 _CLICK_NOISE = 0.75  # least share of p (1 - p) that is noise
-_LEAST_PRIOR = 0.2  # variance of a new taste, at least this share of an average taste's
-_CLICK_MISFITS = 0.02  # share of other values among the rewards that are not 0, beyond which they are not clicks
+_LEAST_PRIOR = 0.2  # least variance of a new taste, as a share of an average taste's
+_CLICK_MISFITS = 0.02  # share of other values among the rewards that are not 0, above which rewards are not clicks
 
 
 @jit
 def are_clicks(memo: Floats) -> bool:
-    """Whether the rewards are 0 or one other value, but for a few strays."""
+    """Whether the rewards are 0 or one other value, with few exceptions."""
     found: bool = memo[HITS] > 0.0 and memo[MISFITS] <= _CLICK_MISFITS * memo[HITS]
     return found
 
 
 @jit
 def tame(memo: Floats, reward: float) -> float:
-    """The reward, but no more than `_WILDEST` times the root mean square of those before that were not 0."""
+    """The reward, capped at `_WILDEST` times the root mean square of the earlier rewards that were not 0."""
     if abs(reward) < _NOTHING:
         return 0.0
     if memo[HITS] > 0.0:
@@ -89,7 +90,7 @@ def tally(memo: Floats, reward: float, size: float) -> None:
 
 @jit
 def learn_noise(memo: Floats, weights: Floats, errors: Floats, variances: Floats) -> None:
-    """Add this round's errors to the noise: of variance v, an error e is worth noise / v rewards."""
+    """Add this round's errors to the noise: an error with variance v is worth noise / v rewards."""
     noise = memo[NOISE]
     worth, total = 0.0, 0.0
     for m in range(len(weights)):
@@ -114,7 +115,7 @@ def learn_noise(memo: Floats, weights: Floats, errors: Floats, variances: Floats
 
 @jit
 def take_over_noise(memo: Floats, noise: float, worth: float) -> None:
-    """Take what a new incumbent leaves unexplained for the noise; clicks keep theirs, which follows from their rate."""
+    """Set the noise to what a new incumbent leaves unexplained; clicks keep theirs, which follows from their rate."""
     if are_clicks(memo):
         return
     memo[RECENT_COUNT] = min(memo[RECENT_COUNT], worth)
@@ -139,12 +140,12 @@ def rescale(memo: Floats, elder: Floats, d: int) -> None:
         noise = max(noise, _FLOOR_AT_FIRST * mean_square)
     memo[NOISE] = max(noise, _ROUNDING * mean_square)
     memo[TASTE] = memo[REWARD_SQUARES] / memo[FEATURE_SQUARES]
-    # What the elder cannot explain beyond noise is how far tastes spread around it.
+    # What the elder cannot explain beyond noise shows how far tastes spread around it.
     spread = max(memo[ELDER_ERRORS] / rounds - overall, 0.0) * rounds / memo[FEATURE_SQUARES]
     memo[PRIOR] = min(max(spread, _LEAST_PRIOR * memo[TASTE]), memo[TASTE])
     length = 0.0
     for i in range(d):
-        length += elder[1 + i] * elder[1 + i] / d
-    # James-Stein: the elder is the mean of alarms + 1 tastes, which are not all new: the root counts them as fewer.
+        length += elder[THETA + i] * elder[THETA + i] / d
+    # James-Stein: the elder is the mean of alarms + 1 tastes; not all are new, so the root counts them as fewer.
     tastes = math.sqrt(memo[ALARMS] + 1.0)
     memo[SHRINK] = max(0.0, 1.0 - spread / (tastes * length)) if length > 0.0 else 0.0

@@ -1,8 +1,8 @@
 """Units of DyClu: least squares without a ridge on one user's stretch of rewards, and tests between two of them.
 
-A unit is a row ``[n, rank, explained, b = sum of r x (d), lower triangle of M = sum of x x']``; `rank` is that of M,
-and `explained` the part of the sum of r^2 that least squares explains, b' M^+ b. Two units with one theta explain less
-together than apart, by a chi-square variable times the noise's variance.
+A unit is a row ``[n, rank, explained, b = sum of r x (d), lower triangle of M = sum of x x']``; `rank` is the rank of
+M, and `explained` the part of the sum of r^2 that least squares explains, b' M^+ b. Two units with the same theta
+explain less together than apart, by a chi-square variable times the noise variance.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ import numpy as np
 
 from driftbandit.core import Floats, Ints
 from driftbandit.kernels.compile import jit
+from driftbandit.kernels.ridge import COUNT as ROW_COUNT
+from driftbandit.kernels.ridge import THETA as ROW_THETA
 
 COUNT, RANK, EXPLAINED, MOMENT = range(4)
 
-_FOLLOWS = 1e-10  # share of a feature's sum of squares below which it follows from the other features
-_OUTSIDE = 1e-6  # share of an arm's features above which it lies outside those seen
+_FOLLOWS = 1e-10  # share of a feature's sum of squares below which it is a combination of the other features
+_OUTSIDE = 1e-6  # share of an arm's features above which they lie outside those seen
 
 
 def unit_size(dim: int) -> int:
@@ -29,8 +31,8 @@ def unit_size(dim: int) -> int:
 def factorise(unit: Floats, scale: Floats, order: Ints, factor: Floats, solved: Floats) -> tuple[int, float]:
     """Cholesky factor L of M, its features scaled to length 1 and taken in `order`, largest pivot first.
 
-    Answers with the rank of M and with b' M^+ b; `solved` becomes L^-1 b. Features beyond the rank follow from those
-    before them. Feature i stays in row and column i of `factor`.
+    Returns the rank of M and b' M^+ b; `solved` becomes L^-1 b. Features beyond the rank are combinations of those
+    before. Feature i stays in row and column i of `factor`.
     """
     d = len(scale)
     at = MOMENT + d
@@ -68,7 +70,7 @@ def factorise(unit: Floats, scale: Floats, order: Ints, factor: Floats, solved: 
 
 @jit
 def surprises(unit: Floats, x: Floats, reward: float, bound: float) -> bool:
-    """Whether (r - x'theta)^2 > bound * (1 + x' M^+ x); never where x lies outside what the unit has seen (step 2)."""
+    """Whether (r - x'theta)^2 > bound * (1 + x' M^+ x); False if x lies outside what the unit has seen (step 2)."""
     d = len(x)
     scale, order, factor, solved = np.empty(d), np.empty(d, dtype=np.int64), np.empty((d, d)), np.empty(d)
     rank, _ = factorise(unit, scale, order, factor, solved)
@@ -114,8 +116,8 @@ def absorb(unit: Floats, x: Floats, reward: float) -> None:
 def agree(mine: Floats, others: Floats, count: int, bounds: Floats, alike: Ints) -> None:
     """Mark in `alike` which of the first `count` units may have the theta of `mine` (step 3).
 
-    `bounds[k]` is what two of them may explain less together than apart, where k directions were seen by both; where
-    that is none, nothing speaks against them.
+    `bounds[k]` is how much less two units may explain together than apart if both have seen k directions; with none in
+    common, they are taken to be alike.
     """
     d = len(bounds) - 1
     both = np.empty(len(mine))
@@ -153,12 +155,12 @@ def regress(total: Floats, ridge: float, row: Floats, d: int) -> None:
         gram[i, i] += total[at + i]
         at += i + 1
     inverse = np.linalg.inv(gram)
-    row[0] = total[COUNT]
-    at = 1 + d
+    row[ROW_COUNT] = total[COUNT]
+    at = ROW_THETA + d
     for i in range(d):
-        row[1 + i] = 0.0
+        row[ROW_THETA + i] = 0.0
         for j in range(d):
-            row[1 + i] += inverse[i, j] * total[MOMENT + j]
+            row[ROW_THETA + i] += inverse[i, j] * total[MOMENT + j]
         for j in range(i + 1):
             row[at + j] = inverse[i, j]
         at += i + 1

@@ -1,9 +1,9 @@
-"""Ridge regression on the last few rewards only: one comes in, the oldest goes out.
+"""Ridge regression on the last few rewards only: when a reward comes in, the oldest goes out.
 
-A row starts like that of `driftbandit.kernels.ridge`, so that the same kernels score a pool, and goes on with ``[next
-slot, ring of (x, reward)]``. A reward that leaves is taken out of A^-1 by the rank-one formula with the sign turned,
-which loses digits that the one with the other sign keeps; so the row is made anew from its ring whenever the ring has
-gone round, which adds the cost of one update per round, and at once where digits were lost.
+A row starts like that of `driftbandit.kernels.ridge`, so that the same kernels score a pool, and continues with ``[next
+slot, ring of (x, reward)]``. A reward that leaves is taken out of A^-1 by the rank-one formula with the opposite sign,
+which loses digits. So the row is recomputed from its ring whenever the ring has gone round, which adds the cost of one
+update per round, and at once if digits were lost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def row_size(dim: int, window: int) -> int:
 
 @jit
 def update(settings: Floats, row: Floats, x: Floats, reward: float, window: int) -> bool:
-    """Absorb one reward and let go of the oldest beyond `window`; False, and no update, where not usable."""
+    """Absorb one reward and drop the oldest beyond `window`; False, without an update, if not usable."""
     d = len(x)
     if not kernel.update(settings, row, x, reward):
         return False
@@ -49,7 +49,7 @@ def update(settings: Floats, row: Floats, x: Floats, reward: float, window: int)
 
 @jit
 def remove(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
-    """Take one reward out of theta and A^-1; False where they must be made anew."""
+    """Take one reward out of theta and A^-1; False if they must be recomputed."""
     d = len(x)
     z, mean, square = kernel.project(settings, row, x)
     room = 1.0 - square
@@ -61,7 +61,7 @@ def remove(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
         row[kernel.THETA + i] -= step * z[i]
         z[i] *= stretch
     at = kernel.THETA + d
-    # A is at least ridge * I, so nothing on the diagonal of its inverse can be above this.
+    # A is at least ridge * I, so no diagonal entry of its inverse can be above this.
     most = (1.0 + _ROUNDING) / settings[kernel.RIDGE]
     fine = True
     for i in range(d):

@@ -1,4 +1,4 @@
-"""Miss-rate rings: how often each member's confidence interval missed the reward lately, and what follows from it.
+"""Miss-rate rings: how often each member's confidence interval missed recent rewards, and what follows from it.
 
 A ledger row holds ``[id, spawned_at, age, misses, updates, ring (window bits)]`` for one member: `misses` counts the
 set bits, `age` the rounds judged, `updates` the rewards accepted. The rules are the settings of the miss test; their
@@ -19,9 +19,9 @@ from driftbandit.kernels.compile import finite, jit
 ID, SPAWNED_AT, AGE, MISSES, UPDATES, RING = range(6)
 
 # Slots of the rules.
-EPSILON = 0  # what noise explains of one reward
+EPSILON = 0  # how far noise can move one reward
 DELTA = 1  # share of misses above which a member is lost (delta_1)
-SPAWN_DELTA = 2  # share of misses above which it is no longer fine (delta_1 tilde)
+SPAWN_DELTA = 2  # share of misses above which a member is no longer fine (delta_1 tilde)
 SPREAD = 3  # ln(1 / delta_2) / 2; sqrt(SPREAD / n) is the half-width of a miss rate over n rounds
 EXTRA = 4  # added to the denominator of the miss rate: 0 in the paper, 1 in the released code
 FIRST_WIDTH = 5  # half-width before the first round: 0 in the paper, 0.5 in the released code
@@ -30,10 +30,10 @@ STRICT = 7  # 0 compares with < and >= as Algorithm 1 prints it, 1 with <= and >
 RULES = 8
 
 FINE, SUSPECT, LOST = range(3)
-"""Standing of a member: a fine one keeps new ones from being spawned, a suspect one does not, a lost one is retired."""
+"""Standing of a member: a fine member prevents spawning, a suspect one does not, a lost one is retired."""
 
 REVIEW, NOT_FINITE = -1, -2
-"""What `judge_round` answers instead of a leader: REVIEW if the coordinator must retire or spawn members, NOT_FINITE if
+"""What `judge_round` returns instead of a leader: REVIEW if the coordinator must retire or spawn members, NOT_FINITE if
 nothing was learned because a prediction was not a number."""
 
 
@@ -86,12 +86,12 @@ def record(entry: Ints, missed: int) -> None:
 
 
 def predict(settings: Any, row: Floats, x: Floats) -> tuple[float, float]:
-    """A model's prediction and width; stands in `judge_round` for what `fill_in` puts there."""
+    """A model's prediction and width; a placeholder in `judge_round` that `fill_in` replaces."""
     raise NotImplementedError
 
 
 def update(settings: Any, row: Floats, x: Floats, reward: float) -> object:
-    """A model's update; stands in `judge_round` for what `fill_in` puts there."""
+    """A model's update; a placeholder in `judge_round` that `fill_in` replaces."""
     raise NotImplementedError
 
 
@@ -148,10 +148,10 @@ def judge_rounds(
     rewards: Floats,
     before: Floats,
 ) -> tuple[int, int]:
-    """Show rewards one after the other, until `judge_round` answers something else than a leader.
+    """Show rewards one after the other, until `judge_round` returns something other than a leader.
 
-    A template, like `judge_round`. Returns how many rewards were shown, including the last one, and the answer to the
-    last one; `before` is filled with the row of the leader as it was before the last one.
+    A template, like `judge_round`. Returns how many rewards were shown, and the answer to the last one; `before` is
+    filled with the leader's row before the last reward.
     """
     for i in range(len(rewards)):
         before[:] = bank[leader]

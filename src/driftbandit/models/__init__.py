@@ -1,6 +1,6 @@
 """Reward models: a prediction and a confidence width, on a flat row of numbers.
 
-One of these is the member of a `DLinUCB`, or the whole of a `LinUCB`.
+A reward model is the member of a `DLinUCB`, or the whole of a `LinUCB`.
 """
 
 from driftbandit.models.base import RewardModel
@@ -20,7 +20,7 @@ TUNED: dict[str, type[RewardModel]] = {
     "logistic": LogisticModel,
     "thompson": TunedThompson,
 }
-"""What takes the place of these where the noise is not known."""
+"""The models that replace those of `MODELS` if the noise is not known."""
 
 __all__ = [
     "MODELS",

@@ -1,4 +1,4 @@
-"""What a reward model must be able to do, and what it gets for free."""
+"""What a reward model must implement, and what it inherits."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class RewardModel:
 
     A model object holds settings only. What it has learned lives in a flat float64 row of length `size`, owned by the
     policy, so that any number of members share one model object and saving a policy is saving arrays. Write `reset`,
-    `predict` and `update`; `choose` and `judge` come from here, in plain Python. The shipped models replace those two
-    with compiled ones, and a subclass of a shipped model that overrides `predict`, `update` or `score` gets the plain
-    ones back, which call what it overrides.
+    `predict` and `update`; `choose` and `judge` come from here, in plain Python. The shipped models replace `choose`
+    and `judge` with compiled versions. A subclass of a shipped model that overrides `predict`, `update` or `score` gets
+    the plain versions back, which call the overridden methods.
 
     Parameters
     ----------
@@ -29,11 +29,11 @@ class RewardModel:
     noise : float
         Standard deviation of a reward around its mean.
     ridge, explore, delta :
-        Regularisation, exploration and error probability, as `DLinUCB` got them; use what fits.
+        Regularisation, exploration and error probability, as given to `DLinUCB`; use what fits.
 
     Examples
     --------
-    A member that ignores the features and trusts the mean of what it has seen:
+    A member that ignores the features and predicts the mean of past rewards:
 
     >>> from driftbandit import DLinUCB, RewardModel
     >>> class RunningMean(RewardModel):
@@ -82,7 +82,7 @@ class RewardModel:
         self.delta = delta
 
     def _compiled_for(self, kind: type[RewardModel]) -> None:
-        """Note which methods are those of `kind`, so that its compiled code may stand in for them."""
+        """Note which methods are not overridden, so that the compiled code of `kind` may replace them."""
         mine = type(self)
         self._keeps_predict = mine.predict is kind.predict
         self._keeps_score = mine.score is kind.score
@@ -107,25 +107,25 @@ class RewardModel:
         raise NotImplementedError(f"{type(self).__name__}.update")
 
     def measure(self, row: Floats, x: Floats) -> tuple[float, float]:
-        """Predicted reward, and its variance in units of the noise's (0 where a model does not know it)."""
+        """Predicted reward, and its variance in units of the noise variance (0 if a model does not know it)."""
         return self.predict(row, x)[0], 0.0
 
     def weights(self, row: Floats) -> Floats | None:
-        """One weight per feature, a view into the row; None where a model has no such weights."""
+        """One weight per feature, a view into the row; None if a model has no weights."""
         return None
 
     def tune(self, rows: Floats, noise: float, reach: float) -> None:
-        """Write new estimates of the noise (0 if not known yet) and of what |theta| may be into the rows."""
+        """Write new estimates of the noise (0 if not known yet) and of the bound on |theta| into the rows."""
 
     def correct(self, row: Floats, change: Floats, ridge: float) -> None:
-        """Start anew, in place, after a shift that changed predictions by x'change; here from nothing.
+        """Start anew, in place, after a shift that changed predictions by x'change; by default from nothing.
 
-        A model that can start from its old predictions plus x'change is then as unsure as a fresh one with `ridge`.
+        A model that starts from its old predictions plus x'change must be as unsure as a fresh model with `ridge`.
         """
         self.reset(row)
 
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
-        """Index of the arm that row `member` would play, here the highest prediction + width; -1 if not finite."""
+        """Index of the arm that row `member` would play, by default by prediction + width; -1 if not finite."""
         scores = np.array([self.score(bank[member], x) for x in features], dtype=np.float64)
         return first_best(scores)
 
@@ -138,7 +138,7 @@ class RewardModel:
     def scoring(self, row: Floats) -> Floats | None:
         """Settings with which `kernels.ridge.predict` gives the two parts of this row's scores, in compiled code.
 
-        None where scores are made in another way, as in a model of your own.
+        None if scores are computed in another way, as in a model of your own.
         """
         return None
 
@@ -161,5 +161,5 @@ class RewardModel:
         rewards: Floats,
         before: Floats,
     ) -> tuple[int, int]:
-        """Show many rewards to the members; see `kernels.windows.judge_rounds`. Only where `judges_many`."""
+        """Show many rewards to the members; see `kernels.windows.judge_rounds`. Only if `judges_many`."""
         raise NotImplementedError(f"{type(self).__name__}.judge_many")

@@ -1,7 +1,7 @@
 """Ridge regression that forgets at a constant rate: each reward weighs `discount` times what it did a round ago.
 
 The estimate is theta = V^-1 b with V = ridge * I + sum of discount^age x x', and an arm's width is radius(n) * sqrt(x'
-V^-1 W V^-1 x), W having the weights squared. Russac, Vernade and Cappe, NeurIPS 2019.
+V^-1 W V^-1 x), where W is V with squared weights. Russac, Vernade and Cappe, NeurIPS 2019.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ class Radius:
 
     @classmethod
     def fixed(cls, value: float) -> Self:
-        """The same multiplier at all times."""
+        """A constant radius."""
         return cls(offset=as_number("explore", value, 0.0))
 
     @classmethod
@@ -72,7 +72,7 @@ class Radius:
         return kernel.radius(self.settings(1.0), float(n), dim)
 
     def settings(self, ridge: float) -> Floats:
-        """The numbers that the kernels want."""
+        """The numbers that the kernels use."""
         return np.array([ridge, self.scale, self.growth, self.constant, self.offset])
 
 
@@ -105,7 +105,7 @@ class RidgeModel(RewardModel):
     """
 
     takes_radius: ClassVar[bool] = True
-    follows_noise: ClassVar[bool] = False  # the radius is made for one noise
+    follows_noise: ClassVar[bool] = False  # the radius is computed for one noise
 
     def __init__(
         self,

@@ -19,8 +19,8 @@ from driftbandit.models.ridge import Radius, RidgeModel
 class ThompsonModel(RidgeModel):
     """Ridge regression with Thompson sampling; `explore` scales the posterior's standard deviation (default: noise).
 
-    In a subclass that overrides `predict`, every arm is drawn around its prediction. One that overrides `score` plays
-    the arm with the highest score.
+    In a subclass that overrides `predict`, every arm is drawn around its prediction. A subclass that overrides `score`
+    plays the arm with the highest score.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """Ridge regression whose confidence radius follows an estimate of the noise.
 
-The published radii take the noise for known and |theta| <= 1 for granted. Here both are estimates that move, so a row
-carries its own radii behind the regression's numbers, and `tune` writes them anew. They are the published ones for
-rewards measured in units of the largest |theta|: rewards twice as large have widths twice as large.
+The published radii assume that the noise is known and |theta| <= 1. Here both are estimates that change, so a row holds
+its own radii behind the regression's numbers, and `tune` rewrites them. They are the published radii for rewards
+measured in units of the largest |theta|: rewards twice as large have widths twice as large.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from driftbandit.models.thompson import draw_around
 
 
 class TunedRidge(RidgeModel):
-    """Ridge regression that is told the noise again and again; `radius` is one of the published ones at noise 1.
+    """Ridge regression whose noise is updated again and again; `radius` is a published radius at noise 1.
 
-    Derive from it for a ridge model of your own under ``noise='auto'``. As with `RidgeModel`, what a subclass overrides
-    is used by the miss test and by the arm choice.
+    Derive from it for a ridge model of your own under ``noise='auto'``. As with `RidgeModel`, the miss test and the arm
+    choice use the methods that a subclass overrides.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class TunedRidge(RidgeModel):
         scale *= noise * noise / reach if self._squared else noise
         offset *= reach
         test = ridge, scale, growth, constant, offset
-        # Before anything is known of the noise, sampling is as wide as what |theta| may be.
+        # Before anything is known about the noise, sampling is as wide as the bound on |theta|.
         act, spread = (test, noise or offset) if self._fixed is None else (self._fixed, self._fixed[kernel.OFFSET])
         rows[..., self._tail] = *test, *act, spread
 
@@ -111,7 +111,7 @@ class TunedRidge(RidgeModel):
 
 
 class TunedThompson(TunedRidge):
-    """The same, exploring by sampling: `explore` scales the posterior's standard deviation (default: the noise)."""
+    """`TunedRidge` that samples; `explore` scales the posterior's standard deviation (default: the noise)."""
 
     samples: ClassVar[bool] = True
 

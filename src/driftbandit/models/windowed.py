@@ -1,4 +1,4 @@
-"""Ridge regression on a sliding window: the last `window` rewards count fully, those before not at all.
+"""Ridge regression on a sliding window: the last `window` rewards count fully, earlier ones not at all.
 
 The estimate is theta = A^-1 b with A = ridge * I + sum of x x' over the window. Cheung, Simchi-Levi and Zhu, AISTATS
 2019.

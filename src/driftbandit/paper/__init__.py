@@ -1,1 +1,1 @@
-"""The paper's tables and figures, one file each: ours beside the paper's."""
+"""The paper's tables and figures, one file each: our numbers beside the paper's."""

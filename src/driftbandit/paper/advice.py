@@ -13,7 +13,7 @@ from driftbandit.report import Artefact
 def run(
     *, shift: float, period: int, horizon: int, delta: float, window_delta: float, window: int, **rest: Any
 ) -> Artefact:
-    """Hold settings against Theorem 3.3 and Lemma 3.5; arguments are those of `advise`."""
+    """Check settings against Theorem 3.3 and Lemma 3.5; arguments are those of `advise`."""
     advice = advise(
         shift=shift,
         period=period,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class PaperArtefact(StrEnum):
-    """What of the paper can be redone."""
+    """The tables and figures that can be redone."""
 
     TABLE1 = "table1"
     FIGURE2 = "figure2"
@@ -34,7 +34,7 @@ _ON_DATA = {
     PaperArtefact.FIGURE4: range(200, 203),
     PaperArtefact.FIGURE5: range(200, 201),
 }
-"""Artefacts made from data sets, with their usual seeds: none that settings were chosen on."""
+"""Artefacts made from data sets, with their usual seeds, on none of which settings were chosen."""
 
 
 @dataclass
@@ -46,9 +46,9 @@ class Redone:
     artefacts : list of Artefact
         In the order of the paper.
     left_out : dict of str to str
-        What could not be made, because a data set or an extra is missing, and why.
+        Artefacts that could not be made, because a data set or an extra is missing, and why.
     report : Path or None
-        The page with all of it, where everything was asked for.
+        The page with all artefacts, if all were asked for.
     """
 
     artefacts: list[Artefact] = field(default_factory=list)
@@ -66,16 +66,16 @@ def redo(
     data: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Redone:
-    """Redo one artefact, or all that there is data for.
+    """Redo one artefact, or all for which there is data.
 
     Parameters
     ----------
     wanted : PaperArtefact
-        Which one. `PaperArtefact.ALL` also writes `report.html`, and leaves out what cannot be made.
+        The artefact. `PaperArtefact.ALL` also writes `report.html`, and leaves out what cannot be made.
     out : path
         Folder for traces (one folder per artefact) and for the report.
     first_seed, seeds : int, optional
-        First seed and how many; by default those that the documentation reports.
+        First seed and number of seeds; by default those that the documentation reports.
     lines : int, optional
         For figure 3: lines of the log.
     data : path, optional
@@ -86,7 +86,7 @@ def redo(
     Raises
     ------
     FileNotFoundError, ImportError
-        If the one artefact that is wanted needs a data set or an extra that is not here.
+        If a single artefact is wanted and needs a data set or an extra that is missing.
     """
     everything = wanted is PaperArtefact.ALL
     done = Redone()

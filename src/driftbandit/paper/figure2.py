@@ -14,7 +14,7 @@ from driftbandit.report import Artefact
 COLUMN = COLUMNS[1]
 
 POLICIES = ("dlinucb", "adts", "linucb", "oracle")
-"""What the paper draws, and the oracle; it leaves the context-free policies out for visibility."""
+"""The policies that the paper draws, and the oracle; the paper leaves the context-free policies out for visibility."""
 
 
 def run(

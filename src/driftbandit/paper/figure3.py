@@ -1,6 +1,6 @@
 """Figure 3: click-through rate on the Yahoo! Today Module log, with models of users and models of articles.
 
-Where the real log (R6A) is not at hand, logs in the same format with planted changes take its place.
+Without the real log (R6A), made-up logs in the same format with planted changes are used.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ CLUB_EXPLORE = 0.6
 V = 0.4
 """Scale of adTS's posterior, as in Figure 4."""
 EXPLORES = (0.3, 0.6, 2.0)
-"""Other exploration of LinUCB that is shown for comparison."""
+"""Another exploration of LinUCB, shown for comparison."""
 TOLD = (0.25, 0.35)
 """Noise that dLinUCB is told for comparison."""
 
 
 def linucb(seed: int, explore: float = EXPLORE) -> LinUCB:
-    """LinUCB, which draws nothing."""
+    """LinUCB; the seed is not used, since it draws nothing."""
     return LinUCB(DIM, explore=explore)
 
 
@@ -65,24 +65,24 @@ def adts(seed: int) -> AdTS:
 
 
 def dlinucb(seed: int, explore: float | None = None, noise: float | Literal["auto"] = "auto") -> DLinUCB:
-    """dLinUCB that estimates the noise, or is told one, to show that no told noise works on clicks."""
+    """dLinUCB that estimates the noise, or is told one, to show that no given noise works on clicks."""
     policy = DLinUCB(DIM, noise, explore=explore)
-    policy.warned.first("clicks")  # as if said already: a filter would also hush policies that are not ours
+    policy.warned.first("clicks")  # mark the warning as given: a filter would also silence other policies
     return policy
 
 
 def adts_of_group(seed: int, group: Scope) -> AdTS:
-    """adTS of a group of users, with a seed of its own."""
+    """adTS of a group of users, with its own seed."""
     return adts(seed + int(group))
 
 
 def by_group(build: Any, seed: int) -> PerScope:
-    """One policy for every group of users."""
+    """One policy per group of users."""
     return PerScope(partial(adts_of_group, seed) if build is adts else build(seed))
 
 
 def by_article(build: Any, seed: int) -> PerArm:
-    """One model for every article."""
+    """One model per article."""
     return PerArm(build(seed), seed=seed)
 
 
@@ -119,7 +119,7 @@ def run(
     seeds: Sequence[int],
     **options: Unpack[CompareOptions],
 ) -> Artefact:
-    """Replay the figure's policies on the real log where it is at hand, else on a made-up one for each seed.
+    """Replay the figure's policies on the real log if it is there, else on one made-up log per seed.
 
     Parameters
     ----------
@@ -127,11 +127,11 @@ def run(
         Folder of the data sets, whose folder ``yahoo`` has the day files of R6A, or the folder of the day files; by
         default `$DRIFTBANDIT_DATA` or one in the user's home.
     lines : int, optional
-        Lines of a made-up log; of the real one, how many to take, by default all.
+        Lines of a made-up log, or how many lines of the real log to take, by default all.
     groups : int
         Groups of users.
     seeds : sequence of int
-        Seeds of the made-up logs; of a real log only the first is used, for the policies.
+        Seeds of the made-up logs; with a real log only the first is used, for the policies.
     """
     if lines is not None:
         as_count("lines", lines)

@@ -33,7 +33,7 @@ PLAN: dict[str, Any] = {
     "common": 0.8,
     "reverse": True,
 }
-"""A made-up log: users in five groups whose tastes are four fifths everyone's and turn around twice."""
+"""Settings of a made-up log: five groups of users, whose tastes are four fifths common to all and turn around twice."""
 
 HOURS = 18
 """Articles with a shorter life take no part in the articles' side."""
@@ -41,7 +41,7 @@ HOURS = 18
 
 @dataclass(frozen=True)
 class Prepared:
-    """A log ready for replays, by its files.
+    """A log prepared for replays, as files in a folder.
 
     Attributes
     ----------
@@ -52,9 +52,9 @@ class Prepared:
     groups : int
         Groups of users.
     lines : int or None
-        Lines to make up, or to take of the log that is there; None for all of it.
+        Lines to make up, or to take from an existing log; None for the whole log.
     source : str
-        Folder of a log that is there already; empty for one to be made up.
+        Folder of an existing log; empty for a log to be made up.
     """
 
     folder: str
@@ -65,7 +65,7 @@ class Prepared:
 
     @property
     def users(self) -> Path:
-        """The log that the users' side is evaluated on: what the groups were not fitted on."""
+        """The log that the users' side is evaluated on: the part on which groups were not fitted."""
         return Path(self.folder, "users.arrow")
 
     @property
@@ -85,7 +85,7 @@ class Prepared:
 
     @property
     def made_up(self) -> bool:
-        """Whether the log is made up; one that was made up earlier is known by its plan."""
+        """Whether the log is made up; an existing made-up log is recognised by its plan."""
         return (self.days / "plan.npz").exists()
 
     def planted(self) -> Ints | None:
@@ -93,7 +93,7 @@ class Prepared:
         return Plan.load(self.days / "plan.npz").changes if self.made_up else None
 
     def key(self) -> str:
-        """Fingerprint of what is in the files."""
+        """Fingerprint of the contents of the files."""
         facts: list[Any] = [code_fingerprint("environments", "kernels"), HOURS, self.seed, self.groups, self.lines]
         if self.source:
             files = [(str(file), file.stat()) for file in day_files(self.source)]
@@ -111,7 +111,7 @@ class Prepared:
 
 
 def prepare(logs: Sequence[Prepared], *, processes: int | None, progress: bool, fresh: bool) -> None:
-    """Make the files of these logs, except those that are there."""
+    """Make the files of these logs, except those that exist."""
     left = [log for log in logs if fresh or not log.ready()]
     for _ in work_off(
         left,
@@ -130,7 +130,7 @@ def _one(log: Prepared) -> int:
 
 
 def _make(prepared: Prepared) -> None:
-    Path(prepared.folder, "key").unlink(missing_ok=True)  # from here on the files are not to be trusted
+    Path(prepared.folder, "key").unlink(missing_ok=True)  # from here on the files may be incomplete
     log = _read(prepared)
     grouped = group_users(log, prepared.groups, seed=prepared.seed)
     grouped.log.save(prepared.users)
@@ -146,7 +146,7 @@ def _read(prepared: Prepared) -> Log:
         log, _ = open_yahoo(prepared.source)
         return log if prepared.lines is None else log.slice(0, prepared.lines)
     assert prepared.lines is not None  # a made-up log has so many
-    if prepared.days.exists():  # of another length, perhaps
+    if prepared.days.exists():  # perhaps of another length
         for file in prepared.days.iterdir():
             file.unlink()
     write_synthetic(prepared.days, prepared.lines, seed=prepared.seed, compress=True, **PLAN)

@@ -15,13 +15,13 @@ from driftbandit.paper.figure3_results import Replays, Side
 from driftbandit.plots import COLOURS, Picture
 
 SAMPLES = 4
-"""Articles in panel (c): those that dLinUCB learned most about."""
+"""Number of articles in panel (c), those that dLinUCB learned most about."""
 OBSERVATIONS = 2000
 _LEAST_POINTS = 8
 
 
 def figure(sides: Sequence[Side], replays: Replays, kind: str) -> Picture:
-    """The picture, of one log: its two sides."""
+    """The picture of both sides of one log."""
     panels = []
     for letter, side in zip("ab", sides, strict=True):
         curves = {}
@@ -138,7 +138,7 @@ def _draw_shifts(axes: Axes, shifts: Floats) -> None:
 
 
 def _rate_style(name: str) -> dict[str, Any]:
-    """The same colour for a policy whether one model is shared or there is one per group, which is dashed."""
+    """A policy has one colour; its line is solid with a shared model and dashed with one model per group."""
     kinds = ("dLinUCB", "LinUCB", "adTS", "CLUB")
     kind = name.removeprefix("uniform-").removeprefix("N-")
     colour = COLOURS[kinds.index(kind)] if kind in kinds else COLOURS[-1]

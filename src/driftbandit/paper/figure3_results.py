@@ -16,7 +16,7 @@ from driftbandit.evaluation.results import Table, detection_cells
 from driftbandit.paper.figure3_logs import HOURS, Prepared
 
 Replays = Mapping[str, Mapping[str, Sequence[Replay]]]
-"""Replays by side ('users', 'articles', and 'others' of users with other settings) and policy, one for each log."""
+"""Replays by side and policy, one per log; the side 'others' has users with other settings."""
 
 CLAIMS = (
     ("users", "uniform-dLinUCB", "uniform-LinUCB", "about +50 %"),
@@ -27,14 +27,14 @@ CLAIMS = (
     ("articles", "dLinUCB", "LinUCB", "above"),
     ("articles", "adTS", "LinUCB", "below at first"),
 )
-"""Side, policies, and what the paper says of the first one's rate against the second's."""
+"""Side, two policies, and what the paper says about the rate of the first against that of the second."""
 
 
 SIDES = ("users", "articles")
 
 
 class Side:
-    """One side of a log: its events, and who owns the model that learns from each."""
+    """One side of a log: its events, and the owner of the model that learns from each."""
 
     def __init__(self, prepared: Prepared, kind: str) -> None:
         self.kind = kind
@@ -46,7 +46,7 @@ class Side:
         self.planted_hours = np.empty(0) if self.planted is None else (self.planted - start) / 3600.0
 
     def owners(self, name: str) -> Ints:
-        """Whose model learns from each event, for this policy."""
+        """Owner of the model that learns from each event, for this policy."""
         if self.kind == "articles":
             return self.log.displayed().astype(np.int64)
         return self.groups if name.startswith("N-") else np.zeros(len(self.log), dtype=np.int64)
@@ -56,7 +56,7 @@ class Side:
 
         A change counts for a model that learned both before and after it.
         """
-        assert self.planted is not None  # of a made-up log
+        assert self.planted is not None  # only for made-up logs
         owners = self.owners(name)
         alarms = [(event, change.round) for event, change in replay.changes if change.kind in ALARMS]
         places = np.searchsorted(self.log.times, self.planted)
@@ -86,7 +86,7 @@ def rate_table(replays: Replays) -> Table:
 
 
 def claims_table(replays: Replays) -> Table:
-    """Ratios of rates beside what the paper says of them."""
+    """Ratios of rates beside the paper's."""
     cells = []
     for kind, ours, theirs, said in CLAIMS:
         pair = replays[kind][ours], replays[kind][theirs]
@@ -115,7 +115,7 @@ def _second_half(run: Replay) -> Replay:
 
 
 def detection_table(sides: Sequence[Side], replays: Replays) -> Table:
-    """How well the policies that look for changes found the planted ones."""
+    """How well the policies that look for changes found the planted changes."""
     cells = []
     for kind in SIDES:
         for name, runs in replays[kind].items():
@@ -136,7 +136,7 @@ def detection_table(sides: Sequence[Side], replays: Replays) -> Table:
 
 
 def settings_table(replays: Replays, note: str) -> Table:
-    """Rates and alarms of the shared policies, and of the same with other settings."""
+    """Rates and alarms of the shared policies, and of the same policies with other settings."""
     shared = {name: replays["users"][name] for name in ("uniform-dLinUCB", "uniform-LinUCB")}
     cells = []
     for name, runs in {**shared, **replays["others"]}.items():

@@ -39,7 +39,7 @@ NOISES = (0.1, 0.2, 0.25, 0.3, 0.35, 0.4)
 """Noise levels that the sensitivity of dLinUCB is shown for."""
 
 V = 0.4
-"""Scale of adTS's posterior: the default of the authors' library. Their simulation script, and Table 1, have 0.1."""
+"""Scale of adTS's posterior: the default of the authors' library. Their simulation script and our Table 1 use 0.1."""
 
 ADTS_SETTINGS: dict[str, dict[str, Any]] = {
     "v 0.4, window 200, every 50": {"explore": 0.4},
@@ -48,7 +48,7 @@ ADTS_SETTINGS: dict[str, dict[str, Any]] = {
     "v 0.1, window 200, every 50": {"explore": 0.1},
     "v 0.1, window 80, every 10": {"explore": 0.1, "window": 80, "check_every": 10},
 }
-"""Settings of adTS that are found in the authors' code; which of them their LastFM runs had is not known."""
+"""Settings of adTS found in the authors' code; it is not known which of these their LastFM runs used."""
 
 LOGGED: dict[tuple[str, str], float] = {
     ("LastFM users", "dlinucb"): 22031,
@@ -86,7 +86,7 @@ BUILDERS: dict[str, Builder] = {"dlinucb": dlinucb, "linucb": linucb, "adts": ad
 
 
 def streams(data: str | None) -> dict[str, Environment]:
-    """The streams of the data sets that are there, by name."""
+    """The streams of the available data sets, by name."""
     found: dict[str, Environment] = {}
     for title, name, kind in (("LastFM", "lastfm", LastFM), ("Delicious", "delicious", Delicious)):
         try:
@@ -106,7 +106,7 @@ def run(
     seeds: Sequence[int],
     **options: Unpack[CompareOptions],
 ) -> Artefact:
-    """Play the figure's policies on the streams that there is data for; `seeds` draw the pools.
+    """Play the figure's policies on the streams for which there is data; `seeds` draw the pools.
 
     `data` is the folder that holds the data sets, by default `$DRIFTBANDIT_DATA` or one in the user's home.
     """

@@ -27,7 +27,7 @@ from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
 from driftbandit.report import Artefact
 
 LONG = 1000
-"""Rounds that a member must have chosen in to count as long-lived."""
+"""Rounds in which a member must have chosen to count as long-lived."""
 
 SHOWN = 4
 TOP = 8
@@ -63,7 +63,7 @@ def run(
     rounds = world.rounds(seeds[0])
     policy = Watched.preset("released", rounds.dim, rounds.noise, explore=EXPLORE)
     with warnings.catch_warnings():
-        # The told noise was chosen for these clicks (docs/paper/figure4.md); whoever runs this cannot mend it.
+        # The noise was chosen for these clicks (docs/paper/figure4.md), so the warning would not help the user.
         warnings.simplefilter("ignore", ClickWarning)
         simulate(policy, rounds)
     chosen_by = np.array(policy.chosen_by)
@@ -212,7 +212,7 @@ def cloud_figure(rows: Sequence[Sequence[Cloud]]) -> Picture:
             continue
         colour = COLOURS[line % len(COLOURS)]
         words = WordCloud(
-            font_path=findfont("DejaVu Sans"),  # comes with Matplotlib, and has accents
+            font_path=findfont("DejaVu Sans"),  # this font comes with Matplotlib, and has accents
             width=850,
             height=720,
             background_color="white",
@@ -221,7 +221,7 @@ def cloud_figure(rows: Sequence[Sequence[Cloud]]) -> Picture:
             relative_scaling=0.5,
             max_font_size=130,
             min_font_size=26,
-            margin=16,  # or a small word ends up between the two of a larger pair
+            margin=16,  # otherwise a small word could end up inside a larger tag of two words
             random_state=0,
         ).generate_from_frequencies(dict(cloud.weights))
         axes.imshow(words.to_array(), interpolation="bilinear")

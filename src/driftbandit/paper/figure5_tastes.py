@@ -1,4 +1,4 @@
-"""What Figure 5 is about: the tags of the users that each dLinUCB member served, held against everyone's."""
+"""The numbers of Figure 5: tags of the users that each dLinUCB member served, compared with everyone's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from driftbandit.core import Floats, Ints
 from driftbandit.environments.lastfm import Tagging
 
 LEAST_USERS = 3
-"""Users of a member that must have given a tag for it to be shown: one person's words are no genre."""
+"""A tag is shown only if this many users of a member gave it: one person's words are no genre."""
 
 WORDS = 30
 DRAWS = 200
@@ -33,13 +33,13 @@ class Profile:
     Attributes
     ----------
     member, rounds, users : int
-        Its id, the rounds it chose in, and the users behind them.
+        The member's id, the rounds in which it chose, and the users of these rounds.
     weights : dict
         Bits that a tag adds to `distance`, heaviest first; tags of fewer than `LEAST_USERS` of its users left out.
     lifts : dict
         How many times as frequent these tags are as among all users.
     genres : dict
-        The same for all tags of each of `GENRES` together.
+        How many times as frequent all tags of each of `GENRES` are, taken together, as among all users.
     distance : float
         Kullback-Leibler divergence of the member's tags from everyone's, in bits.
     chance : float
@@ -57,7 +57,7 @@ class Profile:
 
 
 class Tastes:
-    """Tags of parts of a stream, held against those of the whole.
+    """Tags of parts of a stream, compared with those of the whole.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class Tastes:
         self._in_genre = np.array([[bool(words.search(name)) for name in self.names] for words in GENRES.values()])
 
     def served(self, rounds: Ints | slice) -> Floats:
-        """Share of each user's rounds that is among these."""
+        """Share of each user's rounds that belongs to these rounds."""
         share: Floats = np.bincount(self._stream[rounds], minlength=len(self._rounds)) / self._rounds
         return share
 
@@ -111,10 +111,10 @@ class Tastes:
 
 
 def profile_members(tastes: Tastes, chosen_by: Ints, long: int) -> tuple[list[Profile], Floats]:
-    """Members that chose in at least `long` rounds, longest first, and what as many random stretches would show.
+    """Members that chose in at least `long` rounds, most rounds first, and the lifts of as many random stretches.
 
-    The second is an array of shape (draws, genres): the highest lift of each genre among random stretches, one as
-    long as each member's.
+    The lifts are an array of shape (draws, genres): the highest lift of each genre among random stretches, one per
+    member and as long as the member's rounds.
     """
     rng = np.random.default_rng(0)
     sizes = np.bincount(chosen_by)

@@ -35,7 +35,7 @@ class Column:
 
     @property
     def world(self) -> World:
-        """The world that reproduces it."""
+        """The world of this column."""
         return world("table1-v1", noise=self.noise, shift=self.shift, period=self.period)
 
 
@@ -92,7 +92,7 @@ PAPER: dict[str, tuple[tuple[float, float], ...]] = {
 }
 """Mean and standard deviation of ten runs, as printed."""
 
-# Played in the same worlds though the paper's table has no row for them.
+# Played in the same worlds, although the paper's table has no row for them.
 OTHERS = ("dlinucb-paper", "dlinucb-released", "lints", "gamma-restart", "ucb1", "random", "oracle", "oracle-paper")
 
 
@@ -133,7 +133,7 @@ def run(
             f"{len(seeds)}. The difference is ours against the paper's mean.",
             "The world is the authors' simulator (preset 'table1-v1'), because the one that the paper's text "
             "describes cannot exist.",
-            "The context-free policies follow their own papers. With 1,000 arms, of which 10 are shown a round, every "
+            "The context-free policies follow their own papers. With 1,000 arms, 10 of them shown per round, every "
             "arm is played about five times, and they stay closer to random play than the paper reports; its "
             "versions of them were never released.",
         ],

@@ -1,4 +1,4 @@
-"""What the paper's theory asks for before it promises detection, and what its regret bound says.
+"""The conditions under which the paper's theory promises detection, and its regret bound.
 
 Theorem 3.3 and Lemma 3.5 of the dLinUCB paper, with epsilon positive. The conditions are sufficient, not necessary:
 three of the six columns of Table 1 violate them, and all shifts there are detected.
@@ -31,7 +31,7 @@ class Advice:
     epsilon : float
         Bound on the noise of a reward at the given delta.
     least_shift : float
-        Smallest shift that Theorem 3.3 covers: 2 sqrt(ridge) + 2 epsilon.
+        Smallest shift covered by Theorem 3.3: 2 sqrt(ridge) + 2 epsilon.
     detectable : bool
         Whether the shift is at least that large.
     delta_ceiling : float
@@ -47,8 +47,8 @@ class Advice:
     misses_to_spawn : int or None
         Misses in a full, otherwise clean window before a member is spawned; None if the window is too short for any.
     expected_delay : float
-        Rounds until then, if only changed arms miss and every one of them does; infinite if the window then holds too
-        few of them.
+        Rounds until these misses, if every changed arm misses and no other does; infinite if the window would hold too
+        few misses.
     conditions : tuple of Condition
         All conditions, in the order of the paper.
     """
@@ -66,7 +66,7 @@ class Advice:
     conditions: tuple[Condition, ...]
 
     def as_dict(self) -> dict[str, object]:
-        """Plain numbers, for JSON; what is not finite is None."""
+        """Plain numbers, for JSON; values that are not finite become None."""
         return {
             name: None if isinstance(value, float) and not math.isfinite(value) else value
             for name, value in asdict(self).items()
@@ -87,7 +87,7 @@ def advise(
     window_delta: float = 0.1,
     window: int = 200,
 ) -> Advice:
-    """Hold a planned use of `DLinUCB` against the conditions of Theorem 3.3 and Lemma 3.5.
+    """Check a planned use of `DLinUCB` against the conditions of Theorem 3.3 and Lemma 3.5.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def advise(
     room = shift - least_shift
     least_period = math.sqrt(ridge) * room / (2.0 * share)
     ceiling = 1.0 - (1.0 - math.sqrt(ridge) * room / (2.0 * period * share)) / share
-    # With a delta that the lemma allows; with the given one where it allows none.
+    # With a delta that the lemma allows; with the given one if it allows none.
     used = min(delta, ceiling) if ceiling > 0.0 else delta
     margin = share * (1.0 - used) - used
     least_window = 2.0 * math.log(2.0 / window_delta) / margin**2 if margin > 0.0 else math.inf

@@ -1,1 +1,1 @@
-"""Policies, one algorithm a file."""
+"""Policies, one file per algorithm."""

@@ -17,8 +17,8 @@ from driftbandit.state import ChangeLog, Stateful, new_generator
 class PolicyBase(Traits, Stateful):
     """Counts rounds and remembers the latest changes; subclasses add `choose` and `learn`.
 
-    They also override the traits that do not fit them, keep every argument of the constructor as an attribute of the
-    same name (`settings` reads them), and name their memory in ``_parts``, random generators included.
+    Subclasses also override the traits that do not fit them, keep every argument of the constructor as an attribute of
+    the same name (`settings` reads them), and name their memory in ``_parts``, random generators included.
     """
 
     _parts: ClassVar[tuple[str, ...]] = ("rounds", "_log")
@@ -32,7 +32,7 @@ class PolicyBase(Traits, Stateful):
     def is_random(self) -> bool:
         """Whether `choose` may answer the same pool differently without having learned in between.
 
-        Here: whether the policy keeps a random generator.
+        Unless overridden: whether the policy keeps a random generator.
         """
         return any(isinstance(getattr(self, name), Generator) for name in self._parts)
 
@@ -84,7 +84,7 @@ class MemberPolicy(PolicyBase):
 
     @property
     def feature_weights(self) -> Floats | None:
-        """Weights of the model that chooses next, one per feature; None for a model without such weights."""
+        """Weights of the model that chooses next, one per feature; None for a model without weights."""
         return self._model.weights(self.leading_row)
 
     @property

@@ -1,7 +1,7 @@
-"""What a policy's file says about the policy: how it is called, what it must be told, and how it is built.
+"""What a policy's file says about the policy: its name, what it must be told, and how it is built.
 
-Every file of a policy ends with ``ENTRIES``, a tuple of `Entry`. The registry collects them, and with that the policy
-is in ``driftbandit policies``, in `compare`, in the arena and in the service.
+Every file of a policy ends with ``ENTRIES``, a tuple of `Entry`. The registry collects them, which puts the policy into
+``driftbandit policies``, `compare`, the arena and the service.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "shifts": (tuple, list),
     "seed": (int,),
 }
-"""Fields of a `Brief`, and what their values are."""
+"""Fields of a `Brief`, in words."""
 
 _WORDS = {"noise": "noise", "reward_range": "reward range", "shifts": "the true shifts"}
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")  # commands take names in lower case, separated by commas
@@ -62,7 +62,7 @@ def _from_brief(names: Sequence[str], constants: Mapping[str, Any], brief: Brief
 def noise_as_width(*names: str, **constants: Any) -> Settings:
     """Like `from_brief`, for a linear policy that is told the noise and explores with it as its width.
 
-    The papers' radii explore far more than pays; the noise itself does well as a width in the simulated worlds.
+    The papers' radii explore too much; in the simulated worlds the noise itself does well as a width.
 
     >>> noise_as_width(window=50)(Brief(dim=3, noise=0.1))
     {'dim': 3, 'noise': 0.1, 'ridge': 0.1, 'window': 50, 'explore': 0.1}
@@ -108,10 +108,9 @@ class Variants:
     name, title : str
         What the arena calls it.
     grid : mapping of str to sequence
-        Values to try of every setting. Where there are several combinations, the arena plays the one that does best
-        on other seeds.
+        Values to try for every setting. Of several combinations, the arena plays the one that does best on other seeds.
     settings : callable
-        Makes settings from a `Brief` and one value of each; by default the values are the settings.
+        Makes settings from a `Brief` and one value per setting; by default the values are the settings.
     place : int
         Where it stands among all variants, as in `Entry`.
     """
@@ -126,7 +125,7 @@ class Variants:
         _check_name(self.name)
 
     def builders(self, entry: Entry) -> dict[str, Builder]:
-        """Builders of all combinations by label: the values, or nothing where there is but one combination."""
+        """Builders of all combinations by label: the values, or nothing if there is only one combination."""
         combinations = list(itertools.product(*self.grid.values()))
         return {
             " ".join(str(value) for value in values) if len(combinations) > 1 else "": partial(
@@ -149,7 +148,7 @@ def _build_variant(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A policy of the registry. It travels between processes, so it holds functions and classes, not lambdas.
+    """A policy of the registry. Entries are sent between processes, so they hold functions and classes, not lambdas.
 
     Attributes
     ----------
@@ -165,19 +164,20 @@ class Entry:
         Makes the class's keywords from a `Brief`; see `from_brief`.
     told : tuple of str
         Fields of the `Brief` that it must know beyond ``dim`` and ``seed``. A policy that is told the ``shifts`` is a
-        reference: it is nobody's rival in the arena, and the service cannot have it.
+        reference: it does not compete in the arena, and the service cannot use it.
     page : str
-        Where it is described: a page in docs/policies, without ``.md``, or a URL.
+        Where the policy is described: a page in docs/policies, without ``.md``, or a URL.
     place : int
-        Where it stands in lists. Lower numbers come first, equal ones by name; without a number it comes last.
+        Position in lists. Lower numbers come first, equal numbers are sorted by name; without a number the policy comes
+        last.
     contextual : bool
         False for a policy that knows arms by their ids alone.
     scoped : bool
         True for a policy whose `choose` and `learn` take a ``scope``.
     untold : mapping of str to object
-        Settings for where nobody knows the noise, as in the service.
+        Settings to use if the noise is unknown, as in the service.
     variants : tuple of Variants
-        What else of it the arena plays.
+        Other settings of the policy that the arena plays.
 
     Examples
     --------
@@ -211,10 +211,10 @@ class Entry:
             raise ValueError(f"told: expected a tuple of some of {', '.join(_WORDS)}, got {self.told!r}")
 
     def build(self, brief: Brief, /, **overrides: Any) -> Policy:
-        """Make the policy for a `Brief`; `overrides` go over the entry's own settings.
+        """Make the policy for a `Brief`; `overrides` replace the entry's own settings.
 
-        An override that the brief has too, such as the noise, changes the brief first, so that settings which follow
-        from it follow. What cannot stand in a brief, such as ``noise='auto'``, is for the constructor to judge.
+        An override of a field of the brief, such as the noise, changes the brief first, so that settings computed from
+        that field change too. A value that a brief cannot hold, such as ``noise='auto'``, goes to the constructor only.
         """
         if overrides:
             known = {name: value for name, value in overrides.items() if isinstance(value, _KINDS.get(name, ()))}
@@ -223,15 +223,15 @@ class Entry:
 
     @property
     def knows_shifts(self) -> bool:
-        """Whether it is told the true shifts, as nobody is outside a simulated world."""
+        """Whether the policy is told the true shifts, which are known in simulated worlds only."""
         return "shifts" in self.told
 
     @property
     def served(self) -> bool:
-        """Whether the service can have it: it must neither be told the shifts nor keep scopes of its own."""
+        """Whether the service can use the policy: it must neither be told the shifts nor keep its own scopes."""
         return not (self.knows_shifts or self.scoped)
 
     @property
     def told_in_words(self) -> str:
-        """What it must be told, for people: 'noise, reward range', or 'nothing'."""
+        """What the policy must be told, in words: 'noise, reward range', or 'nothing'."""
         return ", ".join([_WORDS[name] for name in self.told] + ["scope"] * self.scoped) or "nothing"

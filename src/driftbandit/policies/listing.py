@@ -6,7 +6,7 @@ from driftbandit.policies.registry import REGISTRY
 
 
 def listing() -> dict[str, dict[str, str]]:
-    """Title, one-line summary, what it is told and its page, of every policy by name.
+    """Every policy by name: its title, one-line summary, what it must be told, and its page.
 
     >>> listing()["linucb"]["title"]
     'LinUCB'

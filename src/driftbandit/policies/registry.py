@@ -24,9 +24,9 @@ GROUP = "driftbandit.policies"
 
 
 class Registry(Mapping[str, Entry]):
-    """Entries by name, in the order of their places; collected when it is first asked for one.
+    """Entries by name, in the order of their places; collected when the first one is asked for.
 
-    Until then no policy is imported, so that a module with a policy may import whatever it likes from this package.
+    Until then no policy is imported, so a module with a policy may import anything from this package.
     """
 
     def __init__(self) -> None:
@@ -51,7 +51,7 @@ class Registry(Mapping[str, Entry]):
     def _collected(self) -> dict[str, Entry]:
         if not self._is_complete:
             with self._lock:
-                if not self._entries:  # else a module that is being imported below asks
+                if not self._entries:  # otherwise a module that is being imported below asks
                     self._entries = _sorted(merged({}, shipped()))
                     self._shipped = frozenset(self._entries)
                     for point in sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value)):
@@ -60,10 +60,10 @@ class Registry(Mapping[str, Entry]):
         return self._entries
 
     def _add(self, point: EntryPoint) -> None:
-        """Add what an entry point names; what is wrong with it is said, and stops nobody else."""
+        """Add what an entry point names; if that fails, warn and go on."""
         try:
             self._entries = _sorted(merged(self._entries, entries_of(point.load())))
-        except Exception as error:  # a module of somebody else's may raise anything
+        except Exception as error:  # other people's modules may raise anything
             reason = f"{type(error).__name__}: {error}"
             warnings.warn(
                 f"policies: the entry point {point.name!r} ({point.value}) is left out: {reason}", stacklevel=2
@@ -82,7 +82,7 @@ def shipped() -> list[Entry]:
 
 
 def entries_of(thing: object) -> tuple[Entry, ...]:
-    """Entries that a module, or whatever else an entry point names, stands for."""
+    """Entries in a module, or in whatever else an entry point names."""
     found = getattr(thing, "ENTRIES", thing)
     entries = found if isinstance(found, tuple | list) else [found]
     if not all(isinstance(entry, Entry) for entry in entries):
@@ -91,7 +91,7 @@ def entries_of(thing: object) -> tuple[Entry, ...]:
 
 
 def merged(known: Mapping[str, Entry], more: Iterable[Entry]) -> dict[str, Entry]:
-    """Return all entries by name, or raise ValueError where two have one name, variants for the arena included."""
+    """Return all entries by name; raise ValueError if two entries, or variants for the arena, share a name."""
     entries = dict(known)
     names = {variants.name for entry in known.values() for variants in entry.variants} | set(entries)
     for entry in more:
@@ -107,7 +107,7 @@ def _sorted(entries: dict[str, Entry]) -> dict[str, Entry]:
     return dict(sorted(entries.items(), key=lambda item: (item[1].place, item[0])))
 
 
-# What `compare` plays unless told otherwise: a field that fits one picture.
+# What `compare` plays by default: few enough policies for one picture.
 USUAL = (
     "driftucb",
     "dlinucb",
@@ -127,5 +127,5 @@ USUAL = (
 
 
 def title_of(name: str) -> str:
-    """Name of a policy in tables and plots; a name of your own is its own title."""
+    """Name of a policy in tables and plots; a name that is not in the registry is its own title."""
     return REGISTRY[name].title if name in REGISTRY else name

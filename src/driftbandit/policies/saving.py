@@ -1,10 +1,10 @@
 """A policy in a file: its class, its settings and everything it has learned, as text and numbers.
 
 The file is a zip archive, not compressed, of three members. ``header.json`` holds the version of the format, the
-version of the package that wrote it and the policy: its class, its settings, and name, type and shape of every array of
-its state. ``floats.npy`` and ``ints.npy`` hold the numbers of all these arrays, one after the other in the header's
-order. Nothing in a file is ever executed: classes are looked up among the package's own and those that the caller
-passes.
+version of the package that wrote it and the policy: its class, its settings, and the name, type and shape of every
+array of its state. ``floats.npy`` and ``ints.npy`` hold the numbers of all these arrays, one after the other in the
+header's order. Nothing in a file is ever executed: classes are looked up among the package's own and those that the
+caller passes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ FORMAT = 1
 """Version of the format that is written."""
 
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
-"""For every older version that can be read: what turns its header into that of the next version."""
+"""For every older version that can be read: a function that turns its header into that of the next version."""
 
 _WHAT = "driftbandit policy"
 _HEADER, _FLOATS, _INTS = "header.json", "floats.npy", "ints.npy"
@@ -61,8 +61,8 @@ def load(path: str | os.PathLike[str], *, classes: Iterable[type] = ()) -> Any:
     path : path
         The file.
     classes : iterable of classes
-        Policies and reward models of your own that the file may name. Others than these and the package's are refused,
-        so a file cannot have code of its choice imported.
+        Policies and reward models of your own that the file may name. All classes but these and the package's are
+        refused, so a file cannot make us import code of its choice.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def load(path: str | os.PathLike[str], *, classes: Iterable[type] = ()) -> Any:
     except zipfile.BadZipFile as error:
         raise ValueError(f"{path}: not a saved policy, or not all of one ({error})") from error
     except (KeyError, TypeError, ValueError, OSError, EOFError, RecursionError, NotImplementedError) as error:
-        # A KeyError or TypeError means that the header has not the structure that is documented above.
+        # A KeyError or TypeError means that the header does not have the structure documented above.
         problem = error if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         raise ValueError(f"{path}: not a policy that can be loaded ({problem})") from error
     return policy
@@ -145,7 +145,7 @@ def _rebuild(described: Json, numbers: _Numbers, classes: Mapping[str, type]) ->
 
 
 def _encode(value: Any, numbers: Mapping[str, list[NDArray[Any]]]) -> Any:
-    """A setting as JSON: what JSON does not know becomes an object with one key, which says what it is."""
+    """A setting as JSON; a value that JSON does not know becomes an object with one key, which names its kind."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | str):
@@ -167,7 +167,7 @@ def _encode(value: Any, numbers: Mapping[str, list[NDArray[Any]]]) -> Any:
 
 
 def _decode(value: Any, numbers: _Numbers, classes: Mapping[str, type]) -> Any:
-    """What `_encode` was given, with lists for tuples."""
+    """The value that `_encode` was given, with lists for tuples."""
     if isinstance(value, list):
         return [_decode(one, numbers, classes) for one in value]
     if not isinstance(value, dict):
@@ -185,12 +185,12 @@ def _decode(value: Any, numbers: _Numbers, classes: Mapping[str, type]) -> Any:
 
 
 def _package() -> Any:
-    """The package as users import it: the one place that knows all public names, and is built on this one."""
+    """The package as users import it, which knows all public names; imported late, since it imports this module."""
     return import_module("driftbandit")
 
 
 def _public(name: str) -> Any:
-    """What users import from `driftbandit` by this name; None if there is no such name."""
+    """What users import from `driftbandit` by this name; None if the name is unknown."""
     return getattr(_package(), name) if name in _package().__all__ else None
 
 
@@ -233,7 +233,7 @@ class _Numbers:
         return array
 
     def check_used_up(self) -> None:
-        """Raise ValueError if there are numbers that belong to nothing."""
+        """Raise ValueError if numbers are left over."""
         for dtype, left in self._left.items():
             if len(left):
                 raise ValueError(f"{_KINDS[dtype]}: {len(left)} numbers too many")

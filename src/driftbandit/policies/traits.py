@@ -22,13 +22,13 @@ _DESCRIBES = {
     "scopes_apart": "learn",
     "learns_many": "learn",
 }
-"""Traits that describe one version of a method, and say nothing about another that overrides it."""
+"""Traits that describe a method; they do not hold for a method that overrides it."""
 
 _LONGEST_VALUE = 60
 
 
 class Once:
-    """What has been said and need not be said again; copies of a policy share it, so that a thousand warn once.
+    """Warnings that were given and are not repeated; copies of a policy share it, so that a thousand copies warn once.
 
     >>> warned = Once()
     >>> warned.first("clicks"), warned.first("clicks")
@@ -41,7 +41,7 @@ class Once:
         self._said: set[str] = set()
 
     def first(self, what: str) -> bool:
-        """Whether `what` was not said before; from now on it was."""
+        """Whether `what` is new; from now on it is not."""
         if what in self._said:
             return False
         self._said.add(what)
@@ -52,11 +52,11 @@ class Once:
 
 
 class Traits:
-    """What is known about any policy; subclasses override what does not fit them.
+    """The traits of a policy; subclasses override what does not fit them.
 
-    A class with a `choose` of its own has to say `is_random`, `is_uniform` and `scores_each_arm` anew, and one with a
-    `learn` of its own `scopes_apart` and `learns_many`: what its parents say is about their methods. Where it does not,
-    the cautious answers of `PolicyBase` hold.
+    A class that overrides `choose` must also define `is_random`, `is_uniform` and `scores_each_arm`; a class that
+    overrides `learn` must also define `scopes_apart` and `learns_many`. Inherited values describe the parents' methods,
+    so without a definition the cautious answers of `PolicyBase` hold.
     """
 
     dim: int | None = None
@@ -66,7 +66,7 @@ class Traits:
     """Names of the numbers that this policy's changes carry; empty if it never reports one."""
 
     warned: Once
-    """What this policy has warned of, together with all its copies."""
+    """Warnings that this policy or one of its copies has given."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
@@ -78,7 +78,7 @@ class Traits:
                 neutral = next(kind for kind in order if trait in vars(kind) and not hasattr(kind, method))
                 setattr(cls, trait, vars(neutral)[trait])
 
-    # How it chooses ------------------------------------------------------------------------------------------------
+    # Choosing ------------------------------------------------------------------------------------------------------
 
     is_uniform: ClassVar[bool] = False
     """Whether `choose` plays every arm with the same probability."""
@@ -87,14 +87,14 @@ class Traits:
     def is_random(self) -> bool:
         """Whether `choose` may answer the same pool differently without having learned in between.
 
-        Where this is False, answers are kept and looked up until the next reward.
+        If False, callers keep answers and look them up until the next reward.
         """
         return True
 
     scores_each_arm: ClassVar[bool] = False
     """Whether every arm is scored by a model of its own and the highest score is played, as `PerArm` does it.
 
-    Such a policy has `row_of` and `draws`, from which its choices can be computed without asking it.
+    If True, the policy has `row_of` and `draws`, from which its choices can be computed without calling `choose`.
     """
 
     # Scopes --------------------------------------------------------------------------------------------------------
@@ -107,10 +107,10 @@ class Traits:
 
     @property
     def most_scopes(self) -> int | None:
-        """Number of scopes beyond which some are forgotten; None where none ever is."""
+        """Number of scopes beyond which some are forgotten; None if scopes are never forgotten."""
         return None
 
-    # What it learns ------------------------------------------------------------------------------------------------
+    # Learning ------------------------------------------------------------------------------------------------------
 
     @property
     def reward_bounds(self) -> tuple[float, float]:
@@ -126,7 +126,7 @@ class Traits:
         """Learn rewards one after the other until one reveals a change; see `DLinUCB.learn_many`."""
         raise NotImplementedError(f"{type(self).__name__} learns rewards one at a time; use learn")
 
-    # What it knows -------------------------------------------------------------------------------------------------
+    # Knowledge -----------------------------------------------------------------------------------------------------
 
     @property
     def reward_model(self) -> RewardModel | None:
@@ -140,12 +140,12 @@ class Traits:
 
     @property
     def feature_weights(self) -> Floats | None:
-        """Weights of the model that chooses next, one per feature; None for a policy without such weights."""
+        """Weights of the model that chooses next, one per feature; None for a policy without weights."""
         return None
 
     @property
     def miss_test(self) -> tuple[float, float, float] | None:
-        """Miss rate of the leading member, and the rates above which members are spawned and retired; None without."""
+        """Miss rate of the leading member, and the rates above which members are spawned and retired, or None."""
         return None
 
     @property
@@ -154,7 +154,7 @@ class Traits:
         return bool(self.evidence)
 
     def facts(self) -> dict[str, Any]:
-        """What the policy can say about itself now, as JSON: the estimated noise, say."""
+        """What the policy reports about its present state, as JSON, such as the estimated noise."""
         return {}
 
     # Settings ------------------------------------------------------------------------------------------------------
@@ -162,8 +162,8 @@ class Traits:
     def settings(self) -> dict[str, Any]:
         """The constructor's arguments by name, as this policy has them: ``type(policy)(**policy.settings())``.
 
-        Every argument is also an attribute of the same name. Where None let the policy decide, this is what it decided
-        on. What was learned is not part of it; see `state` and `save`.
+        Every argument is also an attribute of the same name. Where None let the policy decide, the value is what the
+        policy decided on. What was learned is not included; see `state` and `save`.
 
         Examples
         --------
@@ -190,7 +190,7 @@ class Traits:
         Raises
         ------
         ValueError
-            If a setting cannot be written, such as a function; the message names it.
+            If a setting cannot be written, such as a function; the message names the setting.
         """
         from driftbandit.policies.saving import save  # noqa: PLC0415 - which has to know the policies
 

@@ -1,8 +1,8 @@
-"""`driftbandit demo`: the service on a temporary store, with readers whose taste shifts while one watches.
+"""`driftbandit demo`: the service on a temporary store, with readers whose tastes shift while you watch.
 
 A reward is the share of an article that was read. Articles are mixtures of topics, and a taste says how much of an
-article on each topic is read: most of those on one or two of them, little of the others. Every period there are new
-favourites; where each reader has a taste of their own, a third of the readers gets new ones.
+article is read, by topic: most of it on one or two favourite topics, little on the others. Favourites change every
+period; if each reader has their own taste, those of a third of the readers change.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Audience:
     readers : int
         How many there are; 1 where all share a taste.
     seed : int
-        Seed of everything that they do.
+        Seed of everything that the readers do.
 
     Examples
     --------
@@ -61,7 +61,7 @@ class Audience:
         self.tastes = [self._taste(None) for _ in range(readers)]
 
     def _taste(self, old: Floats | None) -> Floats:
-        """One or two loved topics that were not loved before."""
+        """A new taste, with one or two favourite topics that were not favourites before."""
         free = np.arange(len(TOPICS)) if old is None else np.flatnonzero(old < _LOVED)
         taste = np.full(len(TOPICS), _OTHER)
         taste[self._rng.choice(free, self._rng.integers(1, 3), replace=False)] = _LOVED
@@ -73,7 +73,7 @@ class Audience:
             self.tastes[who] = self._taste(self.tastes[who])
 
     def visit(self) -> tuple[int, list[int]]:
-        """Who comes, and the articles there are to show."""
+        """Which reader comes, and the articles that can be shown."""
         who = int(self._rng.integers(len(self.tastes)))
         return who, self._rng.choice(_ARTICLES, _SHOWN, replace=False).tolist()
 
@@ -98,7 +98,7 @@ class Audience:
                 choice = client.decide([f"article {i + 1}" for i in pool], scope=scope)
                 client.reward(choice, self.read(who, pool[choice.index]))
             except ServiceError:
-                if not stop.wait(1.0):  # it starts, or stops
+                if not stop.wait(1.0):  # the service is starting or stopping
                     continue
         client.close()
 
@@ -136,7 +136,7 @@ def run_demo(port: int, *, period: float, rate: float, seed: int, say: Callable[
 
 
 def _listen(port: int) -> socket.socket:
-    """A socket on this port of the loopback address, or on any that is free."""
+    """A socket on this port of the loopback address, or on any free port."""
     for wanted in (port, 0):
         listening = socket.socket()
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -84,11 +84,11 @@ def build_app(
 
 
 def serve(app: App, host: str, port: int, started: Callable[[], object] = lambda: None) -> None:
-    """Answer requests until told to stop; `started` is called when the first can be."""
+    """Answer requests until told to stop; `started` is called once requests can be answered."""
     server = make_server(app, host, port, started)
     server.run()
     if not server.started:
-        raise SystemExit(3)  # as uvicorn's own command does; its log has said why
+        raise SystemExit(3)  # as uvicorn's own command does; its log says why
 
 
 def make_server(app: App, host: str, port: int, started: Callable[[], object] = lambda: None) -> Any:
@@ -99,7 +99,7 @@ def make_server(app: App, host: str, port: int, started: Callable[[], object] = 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
             gc.collect()
-            gc.freeze()  # modules, routes and compiled code stay: no collection needs to look at them again
+            gc.freeze()  # modules, routes and compiled code stay, so no collection needs to look at them again
             gc.set_threshold(*_COLLECTIONS)
             if self.started:
                 started()

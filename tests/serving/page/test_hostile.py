@@ -88,7 +88,7 @@ def test_titles_of_policies_are_shown_not_obeyed(name: str, monkeypatch: pytest.
     """A policy of the user's own has a title of the user's own."""
     found = []
     for title in (PLAIN, name):
-        monkeypatch.setitem(REGISTRY, "linucb", dataclasses.replace(REGISTRY["linucb"], title=title))
+        monkeypatch.setitem(REGISTRY._entries, "linucb", dataclasses.replace(REGISTRY["linucb"], title=title))
         found.append(read(pages("x")["loop True"] + pages("x")["overview"]))
     assert found[1] == renamed(found[0], name)
     assert found[1] != found[0]

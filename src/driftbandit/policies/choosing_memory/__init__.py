@@ -1,1 +1,1 @@
-"""Several models that remember different stretches of the past, and a rule that says which of them acts."""
+"""Several models that remember different stretches of the past, and a rule that decides which one acts."""

@@ -1,8 +1,8 @@
 """BOB: bandits over bandits, SW-LinUCB that tries one window after another.
 
-Time is cut into blocks. At the start of each an adversarial bandit (EXP3) draws a window, and a fresh SW-LinUCB plays
-the block with it; what it earned is the window's reward. Nothing need be known of how fast the world moves, but a
-horizon has few blocks and each of them starts from nothing. Cheung, Simchi-Levi and Zhu, AISTATS 2019.
+Time is cut into blocks. At the start of each block an adversarial bandit (EXP3) draws a window, and a fresh SW-LinUCB
+plays the block with it; what it earns is the window's reward. The speed of the world need not be known, but a horizon
+has few blocks and each block starts from nothing. Cheung, Simchi-Levi and Zhu, AISTATS 2019.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from driftbandit.policies.entry import Entry, noise_as_width
 class BOB(ModelPolicy):
     """SW-LinUCB with EXP3 over its window.
 
-    It reports no changes: a block that ends reveals nothing.
+    BOB reports no changes: the end of a block reveals nothing.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class BOB(ModelPolicy):
     noise : float
         Standard deviation of a reward around its mean.
     horizon : int
-        Rewards expected in all (T). It may go on beyond it.
+        Rewards expected in all (T); more may follow.
     block : int, optional
         Rewards in a block (H), by default floor(dim * sqrt(horizon)).
     windows : sequence of int, optional
@@ -99,7 +99,7 @@ class BOB(ModelPolicy):
             )
             for window in self.windows
         ]
-        # A row for the longest window has room for every other one.
+        # A row for the longest window has room for every other window.
         super().__init__(dim, max(models, key=lambda model: model.window), seed)
         self._models = models
         count, blocks = len(models), math.ceil(horizon / self.block)
@@ -133,7 +133,7 @@ class BOB(ModelPolicy):
         return self.windows[self._pick]
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
-        """Learn as `SWLinUCB` does; after the last reward of a block weigh its window and draw the next one."""
+        """Learn as `SWLinUCB` does; after the last reward of a block, weigh its window and draw the next."""
         x = as_example(features, self.dim)
         reward = as_reward(reward)
         if not self._model.update(self._row, x, reward):

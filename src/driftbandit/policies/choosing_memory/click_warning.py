@@ -1,4 +1,4 @@
-"""What dLinUCB warns of when it is given a noise: clicks that the miss test cannot judge, and rewards out of scale."""
+"""What a dLinUCB with a given noise warns about: clicks that the miss test cannot judge, and rewards out of scale."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _LEAST = 5
 
 
 class ClickWarning(UserWarning):
-    """Rewards are 0 or one other value, and the noise that a policy was given is no use on them."""
+    """Warning: rewards are 0 or one other value, and the noise that the policy was given is of no use on them."""
 
 
 class ClickWatch(Stateful):
-    """Looks at rewards as they come, until a third value shows that they are not clicks, or there was a warning.
+    """Looks at rewards as they come, until a third value shows that they are not clicks, or until it has warned.
 
-    This is what a `DLinUCB` keeps beside its members when the noise is given. It is not part of the stored state.
+    A `DLinUCB` keeps one beside its members when the noise is given. It is not part of the stored state.
     """
 
     learns_many = True
@@ -46,9 +46,9 @@ class ClickWatch(Stateful):
     def after(
         self, policy: DLinUCB, x: Floats, reward: float, seen: object, changes: tuple[Change, ...]
     ) -> tuple[Change, ...]:
-        """Count a reward that the members have learned, and warn if the rewards are clicks and the noise is no use.
+        """Count a reward that the members have learned, and warn if the rewards are clicks and the noise is of no use.
 
-        This comes last, so that neither bad features nor the warning, as an error, leave a policy half taught.
+        Called last, so that neither bad features nor a warning turned into an error leaves the policy half taught.
         """
         if not self.still_clicks(reward):
             self.busy = False
@@ -70,7 +70,7 @@ class ClickWatch(Stateful):
         return True
 
     def verdict(self) -> str | None:
-        """What is wrong; None if nothing is, or between two looks, which come at powers of two."""
+        """What is wrong, looked for whenever the count is a power of two; else None."""
         if self.rounds < _FIRST_LOOK or self.rounds & (self.rounds - 1):
             return None
         rarer = min(self.hits, self.rounds - self.hits)

@@ -1,9 +1,9 @@
 """DenBand: dLinUCB whose members are judged arm by arm.
 
-A shift may change some arms and leave others alone, and a member that is wrong about the first may still be right about
-the second. Beside every member stands an auditor, a ridge regression of the member's recent residuals on the features,
-which says how wrong it is about an arm. Each arm is scored by the member that may be least wrong about it, and a new
-member is spawned when none is right about the arm that was played. Wu, Wang, Li and Wang, WWW 2019.
+A shift may change some arms and leave others alone, and a member that is wrong about the changed arms may still be
+right about the others. Every member has an auditor, a ridge regression of the member's recent residuals on the
+features, which says how wrong the member is about an arm. Each arm is scored by the member that may be least wrong
+about it, and a new member is spawned when none is right about the arm that was played. Wu, Wang, Li and Wang, WWW 2019.
 """
 
 from __future__ import annotations
@@ -65,11 +65,12 @@ class DenBand(PolicyBase):
     Members and their test of a single reward are dLinUCB's. `choose` keeps nothing, so an arm about which no member is
     right is scored as a fresh member would score it. A new member is spawned once such an arm has been played, at most
     one per round. A member is never retired for being wrong: when an old taste returns, its member may be trusted
-    again, and that is not reported as a change. At `max_members` the one that was not trusted for longest makes room.
+    again, and that is not reported as a change. At `max_members` the member not trusted for the longest time makes
+    room.
 
-    The authors' code all but removes the auditor's width (a factor of 0.002) and leaves the noise bound of one reward
-    as the only allowance. Here the width counts, and the allowance is smaller: residuals are averaged, and so is their
-    noise.
+    The authors' code all but removes the auditor's width (a factor of 0.002), which leaves the noise bound of one
+    reward as the only allowance. Here the width counts, and the allowance is smaller, because averaging residuals
+    averages their noise.
 
     Parameters
     ----------
@@ -83,7 +84,8 @@ class DenBand(PolicyBase):
         Constant multiplier of sqrt(x' A^-1 x) in the arm choice; by default the radius that members are judged with
         (dLinUCB's alpha_t).
     delta : float
-        Share of rewards that a member in the right may refuse to learn from, as further off than noise explains.
+        Share of rewards that a correct member may refuse to learn from, because they are further off than noise
+        explains.
     audit : float
         Width of an auditor's estimate: this many standard deviations of the noise, times sqrt(x' G^-1 x).
     slack : float
@@ -93,7 +95,7 @@ class DenBand(PolicyBase):
     max_age : int, optional
         After this many rounds a member stops learning (half the horizon in the authors' code); by default never.
     max_members : int
-        At this many members the one not trusted for longest makes room for a new one.
+        At this many members, the one not trusted for the longest time makes room for a new one.
 
     Examples
     --------
@@ -147,7 +149,7 @@ class DenBand(PolicyBase):
         epsilon = NormalDist().inv_cdf(1.0 - self.delta / 2.0) * self.noise  # dLinUCB's bound on a reward's noise
         self._rules = np.array([epsilon, self.slack * epsilon])  # in the slots that `kernels.auditors` names
         size = kernel.row_size(self.dim)
-        self._bank = np.zeros((1, size))  # of members: [n, theta, A^-1]
+        self._bank = np.zeros((1, size))  # members: [n, theta, A^-1]
         self._auditors = np.zeros((1, size))  # the same over the window, with G for A
         self._biases = np.zeros((1, self.dim))  # beta: what residuals regress to
         self._ledger = np.zeros((1, auditors.COLUMNS), dtype=np.int64)
@@ -217,7 +219,7 @@ class DenBand(PolicyBase):
             auditors.verdict(self._test, self._audit, self._rules, self._bank[m], self._auditors[m], self._biases[m], x)
             for m in range(self._count)
         ]
-        # A spawn is what the best of the old members made necessary, so its numbers are the evidence.
+        # The best of the old members made the spawn necessary, so its numbers are the evidence.
         best = min(range(self._count), key=lambda m: verdicts[m][0] - verdicts[m][1])
         changes = [self._change("spawned", best, verdicts[best], member=self._spawned)]
         if self._count == self.max_members:

@@ -2,8 +2,8 @@
 
 Every member is a reward model with a confidence width. A reward outside a member's interval is a miss, and a member
 that misses too often in its recent window is out of date: the coordinator spawns a new member as soon as no member is
-beyond doubt, retires the lost ones, and lets the member with the lowest plausible miss rate choose. Wu, Iyer and
-Wang, SIGIR 2018; the lines of their Algorithm 1 are marked below, in order.
+beyond doubt, retires members that miss far too often, and lets the member with the lowest plausible miss rate choose.
+Wu, Iyer and Wang, SIGIR 2018; the lines of their Algorithm 1 are marked below, in order.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class DLinUCB(MemberPolicy):
         What a member is: 'ridge', 'logistic', 'thompson', a `RewardModel` subclass, or any callable that takes `dim`
         and the keywords `noise`, `ridge`, `explore` and `delta`. The coordinator sees predictions and widths only.
     max_members : int
-        At this many members the one with the highest miss rate makes room for a new one.
+        At this many members, the one with the highest miss rate makes room for a new one.
     radius : {'paper', 'released'}
         Confidence radius and epsilon of ridge and Thompson members: as printed, or as in the authors' code.
     counting : {'paper', 'released'}
@@ -162,7 +162,7 @@ class DLinUCB(MemberPolicy):
         return watch.after(self, x, reward, seen, changes) if watch.busy else changes
 
     def _review(self) -> tuple[Change, ...]:
-        """Retire the lost members and spawn a new one where none is fine; only called where there is work to do."""
+        """Retire lost members, and spawn a new one if none is fine; only called if there is work to do."""
         members = self.members
         retired, create = [], True
         for m, member in enumerate(members):
@@ -172,7 +172,7 @@ class DLinUCB(MemberPolicy):
             elif standing == windows.LOST:  # line 18
                 retired.append(m)  # line 19
         # lines 20 and 21: end of the loop over members
-        if create and len(members) - len(retired) == self.max_members:  # not in the paper: one makes room
+        if create and len(members) - len(retired) == self.max_members:  # not in the paper: a member makes room
             retired.append(max(range(len(members)), key=lambda m: members[m].miss_rate))
         changes = [change_of("retired", self.rounds, members[m].id, members[m]) for m in retired]
         keep = [m for m in range(len(members)) if m not in retired]
@@ -180,7 +180,7 @@ class DLinUCB(MemberPolicy):
         self._ledger[: len(keep)] = self._ledger[keep]
         self._count = len(keep)
         if create:  # line 22, also if no member is left, because then none was fine
-            # A spawn is what the best of the old members made necessary, so its numbers are the evidence.
+            # The best of the old members made the spawn necessary, so its numbers are the evidence.
             calmest = min(members, key=lambda member: member.miss_rate)
             changes.insert(0, change_of("spawned", self.rounds, self._spawned, calmest))
             self._add_member()  # lines 23 to 26
@@ -222,21 +222,21 @@ class DLinUCB(MemberPolicy):
 
     @property
     def noise_estimate(self) -> float | None:
-        """What ``noise='auto'`` takes the noise for; None before there is enough data, or where the noise was given."""
+        """The noise that ``noise='auto'`` estimates; None before there is enough data, or if the noise was given."""
         return self._watch.deviation or None
 
     @property
     def judges_clicks(self) -> bool:
-        """Whether, so far, many rewards are judged at a time instead of by misses: ``noise='auto'`` on clicks."""
+        """Whether the rewards so far are clicks, which ``noise='auto'`` judges many at a time instead of by misses."""
         return self.rounds > 0 and self._watch.lumpy
 
     def facts(self) -> dict[str, Any]:
-        """The estimated noise (None where it was given), and whether clicks are judged many at a time."""
+        """The estimated noise (None if it was given), and whether clicks are judged many at a time."""
         return {"noise": self.noise_estimate, "judges_clicks": self.judges_clicks}
 
     @property
     def learns_many(self) -> bool:
-        """Whether `learn_many` can be used: with a given noise and a model that can judge many rewards at once."""
+        """Whether `learn_many` can be used: it needs a given noise and a model that can judge many rewards at once."""
         return self._watch.learns_many and self._model.judges_many
 
     learn_many = learn_many

@@ -1,4 +1,4 @@
-"""How the settings of dLinUCB become what it works with: a member model, the rules of the miss test, a noise watch."""
+"""Builds the parts of dLinUCB from its settings: the member model, the rules of the miss test, the noise watch."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ PRESETS: dict[str, dict[str, Any]] = {
     "table1": {"explore": 0.6, "counting": "released"},
     "released": {"explore": 0.6, "counting": "released", "radius": "released"},
 }
-"""Settings over the defaults: the paper as printed (with epsilon positive), the setting behind its Table 1, and
-the authors' released code."""
+"""Presets, as changes of the defaults: the paper as printed (with epsilon positive), the setting behind its Table 1,
+and the authors' released code."""
 
 
 def as_noise(value: Noise) -> Noise:
-    """Return the noise as a float that is not negative, or 'auto', or raise ValueError."""
+    """Return the noise as a non-negative float or 'auto', or raise ValueError."""
     if value == "auto":
         return "auto"
     try:
@@ -59,7 +59,7 @@ def build_model(policy: DLinUCB, dim: int, model: str | Callable[..., RewardMode
     """Build the model that a name, a class or any other callable stands for, with the settings of a policy.
 
     A class says by its traits what it takes: `RewardModel.takes_radius` and `RewardModel.follows_noise`. Under
-    ``noise='auto'`` a model is not told a noise, and its radius, if it takes one, is that of noise 1.
+    ``noise='auto'`` a model is not told the noise, and its radius, if it takes one, is that of noise 1.
     """
     known = None if policy.noise == "auto" else policy.noise
     named = TUNED if known is None else MODELS
@@ -85,7 +85,7 @@ def build_model(policy: DLinUCB, dim: int, model: str | Callable[..., RewardMode
 
 
 def build_watch(policy: DLinUCB) -> ClickWatch | UnknownNoise:
-    """Build what a policy keeps beside its members: a watch for clicks where the noise is given, else its estimate."""
+    """Build what a policy keeps beside its members: a watch for clicks if the noise is given, else a noise estimate."""
     # Two-sided bound on Gaussian noise: epsilon = sqrt(2) * erfinv(1 - delta) * sigma, or sigma^2 in the released code.
     quantile = NormalDist().inv_cdf(1.0 - policy.delta / 2.0)
     squared = policy.radius == "released"

@@ -1,11 +1,11 @@
 """DriftUCB: follows shifts and drift without being told the noise, the number of changes, or the scale of anything.
 
-One incumbent model learns from every reward since the last alarm. Beside it three things work, each of which can be
-switched off: a ladder of younger models, of which one replaces the incumbent when it explains the recent rewards so
-much better that chance is ruled out (the alarm); a few experts that forget at different speeds, for slow drift; and a
-mixture of incumbent and experts, weighted by how well they predicted, which acts. The noise level and the sizes of
-rewards and features are estimated on the way, so that units do not matter. Our own policy; docs/policies/driftucb.md
-says what each part buys.
+One incumbent model learns from every reward since the last alarm. Three parts work beside it, and each can be switched
+off: a ladder of younger models, one of which replaces the incumbent when it explains the recent rewards so much better
+that chance is ruled out (the alarm); a few experts that forget at different speeds, for slow drift; and a mixture of
+incumbent and experts, weighted by how well they predicted, which acts. The noise level and the sizes of rewards and
+features are estimated as rewards come, so units do not matter. Our own policy; docs/policies/driftucb.md says what each
+part buys.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from driftbandit.core import LARGEST, Change, Floats, as_dim, as_example, as_number, as_pool, as_reward, not_finite
-from driftbandit.kernels import drift, scales
+from driftbandit.kernels import drift, ridge, scales
 from driftbandit.kernels.evidence import RUNGS, clear, rung_size
 from driftbandit.policies.base import PolicyBase
 from driftbandit.policies.entry import Entry, Variants, from_brief
@@ -45,7 +45,7 @@ class Expert:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a DriftUCB acts as it does.
+    """Explains why a DriftUCB acts as it does.
 
     Attributes
     ----------
@@ -85,11 +85,11 @@ class DriftUCB(PolicyBase):
     memory : sequence of float
         Memory of the experts, in rounds; empty for none.
     share : float
-        Share of the weight that is dealt out anew every round, half of it to the incumbent.
+        Share of the weight that is redistributed every round, half of that share to the incumbent.
     detect : bool
-        Whether younger models may replace the incumbent; without it there are no alarms.
+        Whether younger models may replace the incumbent; if False, there are no alarms.
     mix : bool
-        Whether the weighted mixture acts; without it the heaviest model does.
+        Whether the weighted mixture acts; if False, the heaviest model does.
 
     Examples
     --------
@@ -154,7 +154,7 @@ class DriftUCB(PolicyBase):
     @property
     def theta(self) -> Floats:
         """Weights of the incumbent."""
-        theta: Floats = self._bank[drift.INCUMBENT, 1 : 1 + self.dim].copy()
+        theta: Floats = self._bank[drift.INCUMBENT, ridge.THETA : ridge.THETA + self.dim].copy()
         return theta
 
     @property
@@ -205,7 +205,7 @@ class DriftUCB(PolicyBase):
                 for memory, weight in zip((math.inf, *self.memory), self._weights().tolist(), strict=True)
             ),
             noise=self.noise,
-            age=int(self._bank[drift.INCUMBENT, 0]),
+            age=int(self._bank[drift.INCUMBENT, ridge.COUNT]),
             last_change=changes[-1] if changes else None,
             moved=moved,
         )
@@ -240,7 +240,7 @@ ENTRIES = (
         settings=from_brief("dim"),
         page="driftucb",
         place=10,
-        variants=(  # with one part switched off: what does it buy?
+        variants=(  # with one part switched off, to see what that part buys
             Variants("driftucb-no-ladder", "DriftUCB without ladder", {"detect": (False,)}, place=70),
             Variants("driftucb-no-experts", "DriftUCB without experts", {"memory": ((),)}, place=80),
             Variants("driftucb-no-mixture", "DriftUCB without mixture", {"mix": (False,)}, place=90),

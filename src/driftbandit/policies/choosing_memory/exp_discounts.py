@@ -1,4 +1,4 @@
-"""Exponential weights over discounts: D-LinUCB that finds its discount on the way.
+"""Exponential weights over discounts: D-LinUCB that finds its discount as it learns.
 
 Models with different discounts learn from every reward side by side. Each is weighed by how well it has predicted
 lately, in a way that lets weight come back (fixed share), and the heaviest one chooses the arm. Fixed share: Herbster
@@ -34,7 +34,7 @@ from driftbandit.policies.entry import Entry, noise_as_width
 DISCOUNTS = (1.0, 0.9995, 0.999, 0.995, 0.99, 0.98, 0.95)
 
 _LEAST_NOISE = 1e-3
-"""Noise below this share of the reward range weighs predictions no more sharply."""
+"""Noise below this share of the reward range counts as this share in the default `rate`."""
 
 _LOW, _HIGH, _RATE, _SHARE = range(4)
 """Slots of the rules: the range of rewards, eta, and the share of weight that moves in a round."""
@@ -43,7 +43,7 @@ _LOW, _HIGH, _RATE, _SHARE = range(4)
 class ExpDiscounts(MemberPolicy):
     """D-LinUCB with exponential weights over its discount.
 
-    It reports no changes, because it detects none; `weights` says how fast the world seems to move.
+    It reports no changes, because it detects none; `weights` show how fast the world seems to move.
 
     Parameters
     ----------
@@ -55,14 +55,14 @@ class ExpDiscounts(MemberPolicy):
         The discounts to choose from; the first one starts.
     rate : float, optional
         Weights are multiplied by exp(-rate * loss), the loss being the squared error of the prediction in units of the
-        reward range, at most 1. By default (high - low)^2 / (2 noise^2), at which this is the likelihood of Gaussian
-        noise; 1/2 is safe against any rewards in the range, and slow.
+        reward range, at most 1. By default (high - low)^2 / (2 noise^2), at which the factor is the likelihood of
+        Gaussian noise; 1/2 is safe against any rewards in the range, but slow.
     share : float
         Share of the weight that is spread evenly over all discounts every round.
     forced : float
-        Probability of a uniformly random arm. Predictions are judged on played arms only, so that a model can look good
-        by being right about little; a random arm now and then tells. In the simulated worlds here it costs more than
-        it tells.
+        Probability of a uniformly random arm. Predictions are judged on played arms only, so a model can look good by
+        being right about few arms; occasional random arms reveal that. In the simulated worlds here they cost more than
+        they reveal.
     reward_range : (float, float)
         Rewards and predictions are clipped to it in the loss, not in the models.
     ridge, explore, delta :
@@ -125,7 +125,7 @@ class ExpDiscounts(MemberPolicy):
 
     @property
     def is_random(self) -> bool:
-        """Whether arms are forced now and then."""
+        """Whether random arms are forced now and then."""
         return self.forced > 0.0
 
     @property
@@ -182,7 +182,7 @@ def _round(
         for i in range(len(x)):
             mean += bank[m, kernel.THETA + i] * x[i]
         losses[m] = ((clipped - min(max(mean, low), high)) / (high - low)) ** 2
-    least = losses.min()  # taken off all losses alike, so that not every weight can vanish
+    least = losses.min()  # subtracted from all losses, so that not every weight can vanish
     total = 0.0
     for m in range(count):
         weights[m] *= math.exp(-rate * (losses[m] - least))
@@ -193,7 +193,7 @@ def _round(
         if weights[m] > weights[leader]:
             leader = m
         discounted.absorb(settings, bank[m], x, reward, discounts[m])
-    for m in range(count):  # only who chooses next needs widths
+    for m in range(count):  # only the model that chooses next needs widths
         if m == leader:
             discounted.solve(settings, bank[m], len(x))
         else:

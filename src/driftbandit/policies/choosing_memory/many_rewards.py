@@ -26,11 +26,11 @@ def learn_many(policy: DLinUCB, features: Floats, rewards: Floats) -> tuple[int,
     Returns
     -------
     learned : int
-        How many were learned.
+        How many rewards were learned.
     changes : tuple of Change
-        What the last of them revealed.
+        Changes that the last learned reward revealed.
     before : array of shape (dim,)
-        The leading member's weights before it.
+        The leading member's weights before that reward.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def learn_many(policy: DLinUCB, features: Floats, rewards: Floats) -> tuple[int,
     if leader == windows.NOT_FINITE:
         if learned == 1:
             raise not_finite(features[0])
-        learned -= 1  # the next call says what is wrong with it
+        learned -= 1  # the next call says what is wrong with this reward
         leader = windows.leader(policy._ledger, policy._rules, policy._count)
     policy.rounds += learned
     changes: tuple[Change, ...] = ()

@@ -8,7 +8,7 @@ from driftbandit.core import Change, ChangeKind, Floats, Ints
 from driftbandit.kernels import windows
 
 EVIDENCE = ("miss_rate", "bound", "age", "updates")
-"""Names of the numbers of a change that the miss rate revealed."""
+"""Names of the numbers in a change that the miss rate revealed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Member:
     width : float
         Half-width of the confidence interval of that share.
     spawn_bound, retire_bound : float
-        A new member is spawned when every miss rate is above the first; above the second a member is retired.
+        A new member is spawned when every miss rate is above `spawn_bound`; a member above `retire_bound` is retired.
     """
 
     id: int
@@ -53,8 +53,8 @@ def describe(entry: Ints, rules: Floats) -> Member:
 
 
 def change_of(kind: ChangeKind, rounds: int, member: int, why: Member) -> Change:
-    """The change of `member` after so many rounds, with the numbers of the member that made it necessary."""
-    # A member that only made room for another was not lost: what it crossed is the bound of doubt.
+    """The change of `member` after so many rounds, with the numbers of the member that made the change necessary."""
+    # A member that only made room for another was not lost: it crossed the spawn bound.
     lost = kind == "retired" and why.miss_rate >= why.retire_bound
     bound = why.retire_bound if lost else why.spawn_bound
     numbers = why.miss_rate, bound, float(why.age), float(why.updates)

@@ -1,9 +1,9 @@
 """``noise='auto'``: what a dLinUCB that is not told the noise does beside Algorithm 1.
 
-Before every reward, epsilon of the miss test becomes what the estimated noise allows; after it, the leading member's
+Before every reward, epsilon of the miss test is set from the estimated noise; after the reward, the leading member's
 residual goes into the estimate. Clicks say little one by one: while rewards are clicks, epsilon is infinite, so that
-the only member learns them all, and an `Understudy` collects evidence over many of them. Once there is enough, a new
-member takes the place of the only one.
+the only member learns all clicks, and an `Understudy` collects evidence over many clicks. Once there is enough
+evidence, a new member replaces the only one.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
     from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
 
 CLICK_EVIDENCE = ("log_likelihood_ratio", "bound", "age", "updates")
-"""Names of the numbers of a change that many clicks revealed, instead of the miss rate."""
+"""Names of the numbers in a change that many clicks revealed, instead of the miss rate."""
 
 _SETTLED = 2
 """Rewards per feature that a member needs before its residuals count as noise."""
 
 _FRESH = 250
-"""For how many rewards after that a member is fresh; enough for an estimate within 5 %."""
+"""Rewards after those for which a member counts as fresh; enough for an estimate within 5 %."""
 
 _GROWN = 10
 """Rewards per feature that a member needs before clicks are held against it."""
 
 _STRETCH = 10
-"""Windows that an understudy follows at most."""
+"""Most windows that an understudy follows."""
 
 Seen = tuple[float, float, int]
 """The leading member's residual, its leverage x' A^-1 x, and how many rewards the member had learned."""
@@ -73,12 +73,12 @@ class UnknownNoise(Stateful):
 
     @property
     def deviation(self) -> float:
-        """Estimated standard deviation of a reward around its mean; 0 before there is one."""
+        """Estimated standard deviation of a reward around its mean; 0 before there is an estimate."""
         return self._estimate.deviation
 
     @property
     def epsilon(self) -> float:
-        """Bound on the noise of a single reward; infinite while no single reward can be judged."""
+        """Bound on the noise of a single reward; infinite while single rewards cannot be judged."""
         noise, reach = self._estimate.deviation_and_reach()
         if self.lumpy or not noise:
             return math.inf
@@ -86,11 +86,11 @@ class UnknownNoise(Stateful):
 
     @property
     def lumpy(self) -> bool:
-        """Whether rewards so far are clicks or the like, which say little one by one."""
+        """Whether the rewards so far are clicks or similar, which say little one by one."""
         return self._estimate.lumpy
 
     def before(self, policy: DLinUCB, x: Floats, reward: float) -> Seen:
-        """Set epsilon, and look at the reward from where the leading member stands before it learns."""
+        """Set epsilon, and return how the leading member predicts the reward before learning it."""
         mean, leverage = policy._model.measure(policy.leading_row, x)
         if not math.isfinite(mean) or not math.isfinite(leverage) or not usable(x[np.newaxis], policy.ridge):
             raise not_finite(x)
@@ -100,7 +100,7 @@ class UnknownNoise(Stateful):
     def after(
         self, policy: DLinUCB, x: Floats, reward: float, seen: Seen | None, changes: tuple[Change, ...]
     ) -> tuple[Change, ...]:
-        """Learn about the noise from a reward that the members have learned; returns the changes so far and its own."""
+        """Update the noise after the members have learned a reward; returns the changes so far and any found here."""
         assert seen is not None  # what `before` returned
         if self.lumpy:
             evidence = self._suspicion(x, reward, seen)
@@ -120,7 +120,7 @@ class UnknownNoise(Stateful):
             self._estimate.add_residual(residual, leverage, fresh=age < _FRESH)
 
     def _suspicion(self, x: Floats, reward: float, seen: Seen) -> float:
-        """How much speaks for the only member being out of date, given this reward; before `_observe`."""
+        """Evidence that the only member is out of date, given this reward; called before `_observe`."""
         residual, leverage, updates = seen
         noise = self.deviation
         if not noise:
@@ -134,7 +134,7 @@ class UnknownNoise(Stateful):
         return self._understudy.evidence
 
     def _replace_member(self, policy: DLinUCB, evidence: float) -> tuple[Change, ...]:
-        """Let a new member, corrected by what the understudy learned, take the place of the only one."""
+        """Replace the only member with a new one, corrected by what the understudy learned."""
         age, updates = policy._ledger[0, [windows.AGE, windows.UPDATES]].tolist()
         numbers = evidence, self.alarm, float(age), float(updates)
         why = dict(zip(CLICK_EVIDENCE, numbers, strict=True))

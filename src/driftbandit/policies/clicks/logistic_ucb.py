@@ -1,9 +1,9 @@
 """LogisticUCB: logistic regression plus a bonus for what is not yet known, for clicks.
 
 A click is a coin whose log-odds are linear in the features. Every reward moves theta to the minimiser of its logistic
-loss plus the squared distance from the old theta, in the norm of W = ridge * I + sum p(1 - p) x x', which costs
-O(d^2) and stores no data; the arm with the highest x'theta + explore * sqrt(x' W^-1 x) is played. It is the online
-Laplace form of ECOLog. Faury, Abeille, Jun and Calauzènes, AISTATS 2022.
+loss plus the squared distance from the old theta, in the norm of W = ridge * I + sum p(1 - p) x x', which costs O(d^2)
+and stores no data; the arm with the highest x'theta + explore * sqrt(x' W^-1 x) is played. This is the online Laplace
+form of ECOLog. Faury, Abeille, Jun and Calauzènes, AISTATS 2022.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ class LogisticUCB(ModelPolicy):
     explore : float
         Multiplier of the bonus, which is in log-odds.
     reward_range : (float, float), optional
-        Lowest and highest reward, to be scaled to [0, 1]. By default rewards must lie in [0, 1], and others raise
-        ValueError.
+        Lowest and highest reward, scaled to [0, 1]. By default rewards must lie in [0, 1]; others raise ValueError.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """UCB-GLM: the likeliest logistic regression on all clicks so far, plus a bonus for what is not yet known.
 
-A click is a coin whose log-odds are linear in the features. Theta is fitted to all stored rewards by Newton's method,
-warm-started, whenever enough of them are new, and the bonus is a multiple of sqrt(x' V^-1 x) with V = ridge * I + sum
-x x'. Li, Lu and Zhou, ICML 2017, add it to the log-odds; Filippi, Cappé, Garivier and Szepesvári, NIPS 2010
-(GLM-UCB), to the click probability.
+A click is a coin whose log-odds are linear in the features. Theta is fitted to all stored rewards by warm-started
+Newton steps whenever enough rewards are new, and the bonus is a multiple of sqrt(x' V^-1 x) with V = ridge * I + sum x
+x'. Li, Lu and Zhou, ICML 2017, add it to the log-odds; Filippi, Cappé, Garivier and Szepesvári, NIPS 2010 (GLM-UCB), to
+the click probability.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ Rule = Literal["li", "filippi"]
 _FIRST_CAPACITY = 64
 _NEWTON_STEPS = 100
 _HALVINGS = 40
-_NEAR = 1e-8  # squared Newton decrement below which a full step helps, whatever rounding says of the loss
-_THERE = 1e-16  # and below which it is the last
+_NEAR = 1e-8  # squared Newton decrement below which a full step helps, even if rounding hides it in the loss
+_THERE = 1e-16  # squared Newton decrement below which a step is the last
 
 
 class UCBGLM(PolicyBase):
     """Generalised linear bandit for clicks.
 
     The published radii come from worst-case bounds and are far too wide: at d = 10 and 10,000 rounds Li's is 14 and
-    Filippi's 286, where the whole reward is 1. `explore` multiplies them, and 1 is as published; the defaults are
-    about what works. Unlike in the papers the fit is regularised, so that it exists from the first click on, and there
-    is no projection onto a ball (GLM-UCB), which theory asks for and data hardly ever do; public code gets its
+    Filippi's 286, where the whole reward is 1. `explore` multiplies them, and 1 is as published; the defaults are about
+    what works. Unlike in the papers, the fit is regularised, so it exists from the first click on, and there is no
+    projection onto a ball (GLM-UCB), which theory asks for and data hardly ever need; public code has the projection's
     condition the wrong way round.
 
     It stores every reward, d + 1 numbers each; `LogisticUCB` stores none.
@@ -61,13 +61,12 @@ class UCBGLM(PolicyBase):
     horizon : int
         Number of rounds that Filippi's radius is made for.
     refit : float
-        Theta is fitted anew once more than this share of all rewards is new; 0 fits it on every reward.
+        Theta is refitted once more than this share of all rewards is new; 0 refits on every reward.
     warm_up : int
-        Rewards before which arms are chosen at random (UCB-GLM asks for about `dim` to 10 `dim`); optimism explores
-        from the start without it.
+        Number of first rewards during which arms are chosen at random (UCB-GLM asks for about `dim` to 10 `dim`); at 0
+        optimism explores from the start.
     reward_range : (float, float), optional
-        Lowest and highest reward, to be scaled to [0, 1]. By default rewards must lie in [0, 1], and others raise
-        ValueError.
+        Lowest and highest reward, scaled to [0, 1]. By default rewards must lie in [0, 1]; others raise ValueError.
     seed : int
         Seed of the generator behind `warm_up`.
 
@@ -205,7 +204,7 @@ def filippi_radius(dim: int, *, slope: float = 0.25, delta: float = 0.01, horizo
 
 @jit
 def _likely_arm(settings: Floats, bank: Floats, member: int, features: Floats) -> int:
-    """Index of the arm with the highest click probability + width, ties to the lowest; -1 where not usable."""
+    """Index of the arm with the highest click probability + width, ties to the lowest; -1 if not usable."""
     scores = np.empty(len(features))
     for k in range(len(features)):
         odds, width = kernel.predict(settings, bank[member], features[k])
@@ -215,11 +214,11 @@ def _likely_arm(settings: Floats, bank: Floats, member: int, features: Floats) -
 
 @jit
 def _widen(settings: Floats, row: Floats, x: Floats) -> bool:
-    """Count an arm played into V^-1; False, and nothing done, where its features are not usable."""
+    """Update V^-1 with a played arm; False, with nothing changed, if its features are not usable."""
     z, odds, square = kernel.project(settings, row, x)
     if not finite(odds) or not finite(square):
         return False
-    kernel.absorb(row, z, 0.0, 1.0 + square)  # without an error, theta stays
+    kernel.absorb(row, z, 0.0, 1.0 + square)  # a residual of 0 leaves theta as it is
     return True
 
 

@@ -25,7 +25,7 @@ Rule = Callable[[Ints, Ints, Floats, Ints, kernel.Settings, int], tuple[int, int
 class ArmTable(Stateful):
     """Statistics of the arms played so far.
 
-    At `max_arms` the half that was played longest ago is forgotten; such an arm starts afresh if it returns. A
+    At `max_arms` the half played longest ago is forgotten; a forgotten arm that returns starts afresh. A
     `ranked` table knows the best mean at any time without looking at all arms.
     """
 
@@ -46,7 +46,7 @@ class ArmTable(Stateful):
     def clear(self) -> None:
         """Forget all arms."""
         self._size = 0
-        self.plays = 0.0  # may be a fraction where evidence is discounted
+        self.plays = 0.0  # a fraction if evidence is discounted
         self._ids[:] = 0
         self.stats[:] = 0.0
         self._index()
@@ -58,7 +58,7 @@ class ArmTable(Stateful):
 
     def row(self, arm: int) -> Floats:
         """Statistics of an arm, all zero if it is new."""
-        found = self._place(arm)  # may replace the statistics by larger ones
+        found = self._place(arm)  # may replace the arrays by larger ones
         entry: Floats = self.stats[found]
         return entry
 
@@ -101,7 +101,7 @@ class ArmTable(Stateful):
         self._rank()
 
     def best_mean(self) -> float:
-        """Highest mean of any arm with evidence, minus infinity if there is none; of a ranked table."""
+        """Highest mean of any arm with evidence, minus infinity if there is none; for ranked tables only."""
         return float(self._tree[1])
 
     def mean_of(self, arm: int) -> float:
@@ -130,7 +130,7 @@ class ArmTable(Stateful):
         return self.best(pool, kernel.best_tuned, (self.log_plays,), generator)
 
     def best(self, pool: Ints, rule: Rule, settings: kernel.Settings, generator: np.random.Generator) -> int:
-        """Index of the pool's arm to play: a random one without evidence if there is any, else the rule's best."""
+        """Index of the pool's arm to play: a random arm without evidence, or, if all have some, the rule's best."""
         best, unseen = rule(self._slots, self._ids, self.stats, pool, settings, -1)
         if not unseen:
             return best
@@ -138,7 +138,7 @@ class ArmTable(Stateful):
         return rule(self._slots, self._ids, self.stats, pool, settings, nth)[0]
 
     def least(self, pool: Ints, column: int) -> int:
-        """Index of the pool's arm with the least in a column of the statistics, ties to the lowest id."""
+        """Index of the pool's arm with the smallest value in a column of the statistics, ties to the lowest id."""
         return kernel.least_of_pool(self._slots, self._ids, self.stats, pool, column)
 
     def suspect(self, pool: Ints, leader: int, pace: float, now: int) -> int:
@@ -146,14 +146,14 @@ class ArmTable(Stateful):
         return kernel.oldest_suspect(self._slots, self._ids, self.stats, pool, leader, pace, now)
 
     def keep(self, rows: Ints) -> None:
-        """Forget all arms but those in these rows, which are in order."""
+        """Forget all arms except those in these rows, which must be in order."""
         self._ids[: len(rows)] = self._ids[rows]
         self.stats[: len(rows)] = self.stats[rows]
         self._size = len(rows)
         self._index()
 
     def refill(self, arms: Ints, rewards: Floats) -> None:
-        """Add up these rewards anew and forget arms that got none of them."""
+        """Recompute all statistics from these rewards, and forget arms without any."""
         kernel.refill(self._slots, self._ids, self.stats, arms, rewards)
         self.keep(np.flatnonzero(self.stats[: self._size, kernel.COUNT]))
 

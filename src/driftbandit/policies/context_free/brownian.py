@@ -1,9 +1,9 @@
-"""BrownianRestless: for arms whose means wander all the time, at a known pace.
+"""BrownianRestless: for arms whose means wander all the time, at a known speed.
 
-Where a play reveals a noisy reward, UCB1 runs in phases and starts afresh at each: no phase is so long that the means
-wander far. Where a play reveals the mean itself, the arm last seen best is played, and in every other round the arm
-that could have caught up meanwhile, given its age, and has waited longest. Nothing is detected, so no changes are
-reported. Slivkins and Upfal, COLT 2008; from memory, see docs/policies/brownian.md.
+If a play reveals a noisy reward, UCB1 runs in phases and starts afresh in each: no phase is so long that the means
+wander far. If a play reveals the mean itself, every second round plays the arm last seen best, and the others play,
+among the arms that could have caught up since they were last seen, the one that has waited longest. Nothing is
+detected, so no changes are reported. Slivkins and Upfal, COLT 2008; from memory, see docs/policies/brownian.md.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ class BrownianRestless(ArmPolicy):
     Parameters
     ----------
     volatility : float
-        How far a mean moves in a round, as a standard deviation on rewards scaled to [0, 1] (sigma). At 0 this is UCB1,
-        or greedy where plays reveal means.
+        How far a mean moves in a round, as a standard deviation on rewards scaled to [0, 1] (sigma). At 0 the policy is
+        UCB1, or greedy if plays reveal means.
     reveals : {'reward', 'mean'}
         What a play shows: a noisy reward, or the arm's mean itself.
     phase : int, optional
-        Rounds of a phase where plays reveal rewards; by default sqrt(K ln(1 / volatility)) / volatility, at least 2 K,
-        with K the arms played in it.
+        Rounds per phase, if plays reveal rewards; by default sqrt(K ln(1 / volatility)) / volatility, at least 2 K,
+        with K the number of arms played in the phase.
     suspicion : float
-        How easily an arm is suspected to have caught up, where plays reveal means (c); 2 to 4.
+        How easily an arm is suspected to have caught up, if plays reveal means (c); 2 to 4.
     reward_range, max_arms, seed :
         As in `UCB1`.
 
@@ -89,7 +89,7 @@ class BrownianRestless(ArmPolicy):
         arm = as_arm(arm)
         scaled = self._scaled(reward)
         if self.reveals == "mean" and (entry := self._table.find(arm)) is not None:
-            entry[kernel.COUNT] = 0.0  # what it was before says nothing more
+            entry[kernel.COUNT] = 0.0  # earlier means tell nothing more
         self._table.add(arm, scaled, self.rounds)
         self.rounds += 1
         if self.reveals == "reward" and self._table.plays >= self._phase():
@@ -97,7 +97,7 @@ class BrownianRestless(ArmPolicy):
         return ()
 
     def _phase(self) -> float:
-        """Length of the current phase: UCB1's cost of learning and that of the drift are then about even."""
+        """Length of the current phase, at which UCB1's cost of learning and the cost of the drift are about equal."""
         if self.phase is not None:
             return self.phase
         if not self.volatility:

@@ -1,7 +1,7 @@
 """CUSUM-UCB: UCB that forgets an arm when a CUSUM test says that its mean changed.
 
-Every arm has a test of its own, so an alarm costs the knowledge about one arm only; a share of the rounds is played at
-random, so that arms out of favour are tested too. Liu, Lee and Shroff, AAAI 2018.
+Every arm has a test of its own, so an alarm discards what is known about one arm only; a share of the rounds is played
+at random, so that seldom played arms are tested too. Liu, Lee and Shroff, AAAI 2018.
 
 The random arm is any arm of the pool: SMPyBandits never draws the last one.
 """
@@ -32,9 +32,9 @@ class CusumUCB(ArmPolicy):
     threshold : float
         Evidence that an alarm needs, on rewards scaled to [0, 1] (h).
     slack : float
-        Changes smaller than this are tolerated (epsilon), on the same scale.
+        Changes smaller than this are tolerated (epsilon), on rewards scaled to [0, 1].
     calibration : int
-        Plays of an arm that make its reference mean, before it is tested (M).
+        First plays of an arm, whose mean is the reference of its tests (M).
     random_share : float
         Share of rounds played at random (alpha).
     explore : float
@@ -67,7 +67,7 @@ class CusumUCB(ArmPolicy):
         seed: int = 0,
     ) -> None:
         super().__init__(reward_range, seed)
-        test = Cusum(calibration=calibration, slack=slack, threshold=threshold)  # checks its settings
+        test = Cusum(calibration=calibration, slack=slack, threshold=threshold)  # it checks these settings
         self.calibration, self.slack, self.threshold = test.calibration, test.slack, test.threshold
         self.random_share = as_number("random_share", random_share, 0.0, 1.0)
         self.explore = as_number("explore", explore, 0.0)

@@ -27,7 +27,7 @@ class GammaRestart(ArmPolicy):
     apply : {'alarm', 'round'}
         Shrink at alarms, as published, or every round, as the dLinUCB paper describes it (then no test is run).
     slack, threshold : float
-        Of the Page-Hinkley test, on rewards scaled to [0, 1].
+        Settings of the Page-Hinkley test, on rewards scaled to [0, 1].
     reward_range, max_arms, seed :
         As in `UCB1`.
 

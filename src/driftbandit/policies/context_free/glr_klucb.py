@@ -32,8 +32,8 @@ class GLRklUCB(ArmPolicy):
     """kl-UCB with a likelihood-ratio test for every arm.
 
     With n the plays of an arm since its last restart at time tau, it plays the highest q with n kl(mean, q) <= ln(t -
-    tau), where kl is that of two Bernoulli distributions; in a round of forced exploration the arm of the pool with
-    the fewest forced plays, by id where they are even.
+    tau), where kl is the divergence of two Bernoulli distributions; a round of forced exploration plays the arm of the
+    pool with the fewest forced plays, ties to the lowest id.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class GLRklUCB(ArmPolicy):
             raise ValueError(f"restart: expected 'global' or 'local', got {restart!r}")
         self.restart = restart
         self.horizon = as_count("horizon", horizon, least=2)
-        test = GLR(delta=self.horizon**-0.5 if delta is None else delta, splits=splits)  # checks its settings
+        test = GLR(delta=self.horizon**-0.5 if delta is None else delta, splits=splits)  # it checks these settings
         self.delta, self.splits = test.delta, test.splits
         self.forced_share = (
             None if forced_share is None else as_number("forced_share", forced_share, 0.0, _LARGEST_SHARE)

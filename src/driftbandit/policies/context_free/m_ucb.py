@@ -3,8 +3,9 @@
 Monitored UCB: all arms are played in turn for a share of the rounds, so that every arm can be tested; an alarm of any
 arm restarts all of them. Cao, Wen, Kveton and Xie, AISTATS 2019.
 
-Published code differs: SMPyBandits restarts whenever an arm has `window` plays, because its test answers with a tuple;
-Kaufmann's older half is one reward short; an R port forgets the logarithm in the index. The paper is followed here.
+Published code differs: SMPyBandits restarts whenever an arm has `window` plays, because its test returns a tuple, which
+is always true; Kaufmann's older half is one reward short; an R port forgets the logarithm in the index. The paper is
+followed here.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ _TEST = _FORCED + 1
 class MUCB(ArmPolicy):
     """UCB1 with a test of neighbouring windows for every arm.
 
-    In a round of forced exploration the arm of the pool with the fewest forced plays since the last alarm is played,
-    by id where they are even; in other rounds UCB1's arm.
+    A round of forced exploration plays the arm of the pool with the fewest forced plays since the last alarm, ties to
+    the lowest id; other rounds play UCB1's arm.
 
     Parameters
     ----------
     window : int
         Rewards of an arm that are tested, half of them against the other half (w), an even number.
     threshold : float, optional
-        Distance between the sums of both halves that is an alarm, on rewards scaled to [0, 1] (b). By default
-        sqrt(window / 2 * ln(2 K horizon^2)) with K the arms played since the last alarm.
+        An alarm is raised if the sums of both halves differ by more than this, on rewards scaled to [0, 1] (b). By
+        default sqrt(window / 2 * ln(2 K horizon^2)) with K the arms played since the last alarm.
     horizon : int
         Rounds that the default threshold is made for.
     forced_share : float
@@ -87,8 +88,9 @@ class MUCB(ArmPolicy):
     ) -> Self:
         """Settings that the paper's theory asks for, given the number of arms and of changes in `horizon` rounds.
 
-        Without a `window`, the one that reliably finds changes of an arm's mean by `shift`. These are cautious: the
-        paper's own experiments and others use shorter windows (50 to 800) and a tenth of the forced share.
+        Without a `window`, the result has one that reliably finds changes of an arm's mean by `shift`. These settings
+        are cautious: the paper's own experiments and others use shorter windows (50 to 800) and a tenth of the forced
+        share.
 
         >>> policy = MUCB.for_horizon(20_000, changes=4, arms=5, window=200)
         >>> round(policy.threshold, 7), round(policy.forced_share, 7)

@@ -1,9 +1,9 @@
 """Meta-Bandit: on an alarm, let the old bandit and a fresh one compete, and keep the winner.
 
-A Page-Hinkley test on the rewards of the best arm raises alarms. Instead of forgetting at once, a two-armed bandit
-over 'old' and 'fresh' decides for `trial` rounds which of them plays; then the one with the higher mean reward stays.
-Adapt-EvE: Hartland, Gelly, Baskiotis, Teytaud and Sebag, 2006; its constants are not printed there and are settings
-here.
+A Page-Hinkley test on the rewards of the best arm raises alarms. Nothing is forgotten at once: for `trial` rounds a
+two-armed bandit decides which bandit plays, the old or a fresh one; then the one with the higher mean reward stays.
+Adapt-EvE: Hartland, Gelly, Baskiotis, Teytaud and Sebag, 2006; the paper does not print its constants, which are
+settings here.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class MetaBandit(ArmPolicy):
     """Two bandits and a referee.
 
     During a trial the reward goes to the bandit that the referee would let play now, since nothing is kept between
-    `choose` and `learn`; with rewards in order that is the one that chose the arm.
+    `choose` and `learn`; if rewards arrive in order, that is the bandit that chose the arm.
 
     Parameters
     ----------
     base : {'ucb_tuned', 'ucb1'}
         Index of the bandits and of the referee.
     slack, threshold : float
-        Of the Page-Hinkley test, on rewards scaled to [0, 1].
+        Settings of the Page-Hinkley test, on rewards scaled to [0, 1].
     trial : int
         Rounds that a trial lasts; it should exceed a few times the number of arms, or a fresh bandit never gets going.
     reward_range, max_arms, seed :
@@ -76,8 +76,8 @@ class MetaBandit(ArmPolicy):
         self._referee = ArmTable(2)
         self._test = PageHinkley(slack=slack, threshold=threshold)
         self.max_arms, self.slack, self.threshold = self._old.max_arms, self._test.slack, self._test.threshold
-        self._left = 0  # rounds left of a trial, 0 outside
-        self._incumbent = self._spawned = 0  # member ids: of the old bandit, and the last one given out
+        self._left = 0  # rounds left of a trial, 0 outside one
+        self._incumbent = self._spawned = 0  # member ids: the old bandit's, and the last id given out
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play; `arms` are the ids of this round's pool."""

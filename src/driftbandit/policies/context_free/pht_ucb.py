@@ -1,8 +1,8 @@
 """PHT-UCB: CUSUM-UCB with Page-Hinkley tests, which need no calibration.
 
 An arm's rewards are compared with the running mean of all its rewards since the last alarm, the current one included.
-That mean follows a change, too: a small one that was not noticed soon is never noticed. Liu, Lee and Shroff, AAAI
-2018, who give no theory for it.
+The mean follows a change, too: a small change that is not noticed soon is never noticed. Liu, Lee and Shroff, AAAI
+2018, who give no theory for this test.
 """
 
 from __future__ import annotations

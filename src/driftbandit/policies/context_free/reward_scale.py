@@ -11,7 +11,7 @@ from driftbandit.state import Stateful
 class RewardScale(Stateful):
     """Maps rewards to [0, 1].
 
-    Without a range, rewards must lie in [0, 1] already, and others raise ValueError. With one they are scaled; those
+    Without a range, rewards must lie in [0, 1], and others raise ValueError. With a range, rewards are scaled; those
     outside it are clipped, counted, and warned about once.
 
     Examples

@@ -1,7 +1,7 @@
 """SW-UCB: UCB1 on the latest rewards only.
 
-Statistics cover the last `window` rewards of all arms together; what is older is forgotten to the last digit. Detects
-nothing, forgets all the time. Garivier and Moulines, ALT 2011.
+Statistics cover the last `window` rewards of all arms together; older rewards are forgotten exactly.
+Detects nothing, forgets all the time. Garivier and Moulines, ALT 2011.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class SWUCB(ArmPolicy):
         self.explore = as_number("explore", explore, 0.0)
         self.prior_mean = as_number("prior_mean", prior_mean, 0.0, 1.0)
         self.prior_count = as_number("prior_count", prior_count, 0.0)
-        # Arms that leave the window are dropped once per turn of the ring: there are never more than two rings of them.
+        # Arms that left the window are dropped once per turn of the ring, so the table holds two rings of arms at most.
         self._table = ArmTable(2 * self.window + 1)
         self._arms = np.zeros(self.window, dtype=np.int64)
         self._rewards = np.zeros(self.window)

@@ -1,9 +1,9 @@
 """WMDUCB1: UCB1 that restarts when an arm's windowed mean shifts.
 
-The mean of an arm's last `window` rewards is compared with the mean of the `window` before; a gap beyond the
-Hoeffding bound restarts all arms. Yu and Mannor, ICML 2009, give the rule with side observations of arms that were
-not played; without them, as here and in the dLinUCB paper, an arm's own plays have to do, and an arm needs 2 * window
-of them before it can be tested.
+The mean of an arm's last `window` rewards is compared with the mean of the `window` before; a gap beyond the Hoeffding
+bound restarts all arms. Yu and Mannor, ICML 2009, give the rule with side observations of arms that were not played.
+Without them, as here and in the dLinUCB paper, only an arm's own plays are tested, and an arm needs 2 * window plays
+before its first test.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class WMDUCB1(ArmPolicy):
     delta : float
         Error probability of one test; the threshold is ``sqrt(ln(2 / delta) / window)`` on the scale [0, 1].
     stream : {'arm', 'pooled'}
-        Test every arm on its own plays (`Change.member` is then the arm's id), or all rewards as one stream. The
-        second can fire where arms are too many to be played often, but also sees the policy's own learning as a
-        shift.
+        Test every arm on its own plays (`Change.member` is then the arm's id), or all rewards as one stream. The pooled
+        stream can raise an alarm where arms are too many to be played often, but it also takes the policy's own
+        learning for a shift.
     reward_range, max_arms, seed :
         As in `UCB1`; an arm costs 16 * window bytes here, hence the lower default of `max_arms`.
 

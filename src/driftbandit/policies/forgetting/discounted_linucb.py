@@ -1,9 +1,9 @@
 """D-LinUCB: LinUCB whose past fades at a constant rate.
 
 Every reward weighs `discount` times what it did a round ago, so that the estimate follows tastes that drift, and old
-regimes fade after shifts, without any test. The bonus uses a second matrix with the weights squared, because that is
-how the noise of a weighted sum adds up. Russac, Vernade and Cappe, NeurIPS 2019, Algorithm 1, whose steps are marked
-below. Not to be confused with dLinUCB, which tests for shifts.
+regimes fade after shifts, without any test. The bonus uses a second matrix with the weights squared, because the noise
+of a weighted sum adds up with squared weights. Russac, Vernade and Cappe, NeurIPS 2019, Algorithm 1, whose steps are
+marked below. Not to be confused with dLinUCB, which tests for shifts.
 """
 
 from __future__ import annotations

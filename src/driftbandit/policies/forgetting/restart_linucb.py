@@ -1,7 +1,7 @@
 """RestartLinUCB: LinUCB that forgets everything at fixed intervals.
 
-The simplest way to live with change: whatever happens, nothing older than one period can mislead. It pays for it by
-learning from nothing every time. Zhao, Zhang, Jiang and Zhou, AISTATS 2020, whose steps are marked below.
+The simplest way to live with change: whatever happens, nothing older than one period can mislead. The price is to start
+from nothing every time. Zhao, Zhang, Jiang and Zhou, AISTATS 2020, whose steps are marked below.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class RestartLinUCB(ModelPolicy):
     noise : float
         Standard deviation of a reward around its mean; used by the paper's radius only.
     period : int
-        Rewards between two restarts (H); one as long as the horizon is LinUCB.
+        Rewards between two restarts (H); a period as long as the horizon is LinUCB.
     ridge : float
         Regularisation (lambda).
     explore : float or Radius, optional
@@ -73,7 +73,7 @@ class RestartLinUCB(ModelPolicy):
         return changes
 
 
-# No period of the worlds is among these: restarts that fall on the shifts by construction would be an oracle's.
+# No world has one of these periods: restarts that coincide with the shifts would make this policy an oracle.
 _GRID = {"period": (150, 300, 600, 1000), "strength": ("noise", ".1")}
 
 ENTRIES = (

@@ -1,6 +1,6 @@
 """SW-LinUCB: LinUCB on a sliding window.
 
-The last `window` rewards count fully and those before not at all, so that whatever happened longer ago cannot mislead.
+The last `window` rewards count fully and earlier ones not at all, so what happened longer ago cannot mislead.
 It needs no test, and never knows more than one window. Cheung, Simchi-Levi and Zhu, AISTATS 2019; the steps of their
 SW-UCB are marked below.
 """
@@ -26,7 +26,7 @@ class SWLinUCB(ModelPolicy):
     noise : float
         Standard deviation of a reward around its mean; used by the paper's radius only.
     window : int
-        Rewards remembered (w); one as long as the horizon is LinUCB.
+        Rewards remembered (w); a window as long as the horizon is LinUCB.
     ridge : float
         Regularisation (lambda).
     explore : float or Radius, optional

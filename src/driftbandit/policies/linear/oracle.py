@@ -1,7 +1,7 @@
 """OracleLinUCB: LinUCB that is told when the world shifts and starts afresh there.
 
-No detector can be earlier than the truth, so this is the reference that change detection is measured against: what
-remains is the cost of learning each new regime from nothing.
+No detector can be earlier than the truth, so change detection is measured against this policy: its only cost is to
+learn each new regime from nothing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class OracleLinUCB(LinUCB):
     dim : int
         Number of features.
     shifts : sequence of int
-        Rounds, counted from 0 in rewards learned, that are the first of a new regime.
+        First round of each new regime, counted from 0 in rewards learned.
     ridge, explore :
         As in `LinUCB`.
 
@@ -76,7 +76,7 @@ ENTRIES = (
         told=("shifts",),
         page="oracle",
         place=320,
-        variants=(  # with the ridge and exploration that Bayes' rule asks for where the noise is known: hard to beat
+        variants=(  # with the ridge and exploration that Bayes' rule asks for if the noise is known: hard to beat
             Variants("oracle-bayes", "Oracle (Bayes)", {"strength": ("noise",)}, with_strength, place=10),
         ),
     ),

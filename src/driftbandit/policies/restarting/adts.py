@@ -25,7 +25,7 @@ class AdTS(ModelPolicy):
     dim : int
         Number of features.
     ridge : float
-        Precision of the prior, of the policy's model and of each window's.
+        Precision of the prior, for the policy's model and each window's.
     explore : float
         Scale of the posterior's standard deviation (v).
     per_arm : bool

@@ -1,8 +1,8 @@
 """DAL: detection-augmented learning, a LinUCB with a watch on a few directions.
 
 Now and then the policy plays arms that together cover all directions, whether or not they look good. A change of theta
-must show in the rewards of at least one of them, and a likelihood-ratio test on each direction's rewards raises the
-alarm, upon which everything restarts. Gerogiannis, Huang, Bose and Veeravalli, arXiv 2501.19401 (2025).
+must show in the rewards of at least one direction; a likelihood-ratio test on each direction's rewards raises the
+alarm, and everything restarts. Gerogiannis, Huang, Bose and Veeravalli, arXiv 2501.19401 (2025).
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ from driftbandit.policies.entry import Brief, Entry, noise_as_width
 
 _MOST_SPLITS = 200
 _FLAT = 1e-9
-"""A coordinate below this, relative to the largest feature, is rounding."""
+"""A coordinate smaller than this, relative to the largest feature, is taken for rounding."""
 
 
 class DAL(ModelPolicy):
     """LinUCB with forced exploration of `dim` directions and a Gaussian GLR test on each.
 
     In episode k (after k - 1 alarms) a share alpha_k = forcing * sqrt(k d ln(T) / T) of the rounds is forced: d of
-    every ceil(d / alpha_k). The paper's covering arms are always there and their rewards are tested as they come. Where
-    pools change, as they may here, the i-th forced arm is the one in the pool that reaches furthest along feature i
-    once those before it are accounted for (Gaussian elimination with pivoting; on a fixed pool always the same arms),
-    and what is tested is its reward minus the prediction of a model frozen after the first `burn_in` rounds of the
-    episode, with the sign of feature i.
+    every ceil(d / alpha_k). In the paper the covering arms are always in the pool and their rewards are tested as they
+    come. Here pools may change: the i-th forced arm is the one in the pool that reaches furthest along feature i once
+    the features before i are eliminated (Gaussian elimination with pivoting; on a fixed pool always the same arms), and
+    what is tested is its reward minus the prediction of a model frozen after the first `burn_in` rounds of the episode,
+    with the sign of feature i.
 
     A reward counts as forced by its place in the order of arrival, so rewards that come late blur the test.
 
@@ -57,7 +57,7 @@ class DAL(ModelPolicy):
     noise : float
         Standard deviation of a reward around its mean, above 0.
     horizon : int
-        Rewards expected in all (T). It may go on beyond it.
+        Rewards expected in all (T); more may follow.
     forcing : float
         Multiplier of the published share of forced rounds; 0 never forces, and so never detects.
     false_alarm : float, optional
@@ -67,7 +67,7 @@ class DAL(ModelPolicy):
         Rounds of an episode before the reference is frozen and tests start, by default 10 * dim; 0 tests the rewards
         themselves.
     feed : bool
-        Whether LinUCB learns from forced rewards too; the paper's analysis has it learn from its own only.
+        Whether LinUCB learns from forced rewards too; in the paper's analysis it learns from its own choices only.
     ridge, explore, delta :
         LinUCB's; the default radius is that of Abbasi-Yadkori et al. at error probability `delta`.
 
@@ -125,7 +125,7 @@ class DAL(ModelPolicy):
 
     @property
     def forced(self) -> int | None:
-        """The direction that the next round is forced to look in, or None."""
+        """The direction in which the next round is forced to explore, or None."""
         if self.share == 0.0:
             return None
         direction = self._since % math.ceil(self.dim / self.share)
@@ -133,11 +133,11 @@ class DAL(ModelPolicy):
 
     @property
     def is_random(self) -> bool:
-        """No: which rounds are forced, and in which direction, follows from the number of rewards."""
+        """False: the number of rewards determines which rounds are forced, and in which direction."""
         return False
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
-        """Index of the arm that LinUCB would play, or in a forced round of the one that looks in its direction."""
+        """Index of the arm that LinUCB would play; in a forced round, of the arm for the round's direction."""
         direction = self.forced
         if direction is not None:
             pool = as_pool(features, self.dim)
@@ -196,7 +196,7 @@ class DAL(ModelPolicy):
 
 @jit
 def _covering_arm(features: Floats, direction: int) -> int:
-    """The arm that reaches furthest along a feature once those before it are eliminated; -1 if none reaches at all."""
+    """The arm that reaches furthest along a feature once earlier features are eliminated; -1 if none reaches at all."""
     work = features.copy()
     count, d = work.shape
     largest = np.abs(work).max()
@@ -222,7 +222,7 @@ def _covering_arm(features: Floats, direction: int) -> int:
 
 
 def _settings(brief: Brief) -> dict[str, Any]:
-    # Its test divides by the noise, so there must be some. The published share of forced rounds costs too much.
+    # The test divides by the noise, which must be positive. The published share of forced rounds costs too much.
     return {**noise_as_width(forcing=0.3)(brief), "noise": max(brief.noise, 1e-3)}
 
 

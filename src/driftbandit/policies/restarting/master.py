@@ -1,8 +1,8 @@
 """MASTER: LinUCBs of many lengths, and tests of whether they still earn what they promise.
 
 Time is cut into blocks of 1, 2, 4, ... rounds. In a block, fresh LinUCBs of shorter lengths start at random times and
-take over while they last: they look for what the long one may have come to overlook. Where rewards fall short of what
-the optimistic models promised, everything restarts from blocks of length 1. Wei and Luo, COLT 2021.
+take over while they last, to find what the long one may overlook. If rewards fall short of what the optimistic models
+promised, everything restarts from blocks of length 1. Wei and Luo, COLT 2021.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _EARNED, _BROKEN, _PROMISE = range(3)
 class MASTER(MemberPolicy):
     """MASTER over LinUCB.
 
-    **The published constants make both tests vacuous.** With rho(t) = 1 / sqrt(t), 100,000 rounds and delta one in as
-    many, Test 1 can fire only for instances of 479 million rounds and more, Test 2 only after 53 million; the policy
-    is then LinUCB restarted at doubling times, and this is what the defaults give. Whoever reports restarts of MASTER
-    has scaled the constants, which are settings here: rho_hat(t) = scale * rate / sqrt(t), Test 1 fires at first *
-    rho_hat, Test 2 at second * rho_hat. The registry's entry has scaled ones.
+    **The published constants make both tests vacuous.** With rho(t) = 1 / sqrt(t), 100,000 rounds and delta = 1 /
+    100,000, Test 1 can fire only for instances of 479 million rounds and more, Test 2 only after 53 million; with the
+    defaults, the policy is LinUCB restarted at doubling times. Reports of restarts of MASTER must come from scaled
+    constants, which are settings here: rho_hat(t) = scale * rate / sqrt(t), Test 1 fires at first * rho_hat, Test 2 at
+    second * rho_hat. The registry's entry uses scaled constants.
 
     Parameters
     ----------
@@ -53,8 +53,8 @@ class MASTER(MemberPolicy):
         rho_hat(t) / rho(t), by default the published 6 (log2(T) + 1) ln(T / delta) with delta = 1 / T.
     first : float or None
         Test 1: an instance that ends earned, per round, first * rho_hat(its length) more than the least that was
-        promised in the block. It compares promises for different pools; where pools change from round to round the
-        least one says little and the test fires for nothing: None leaves it out.
+        promised in the block. It compares promises for different pools; if pools change from round to round, the least
+        promise says little and the test gives false alarms: None leaves the test out.
     second : float
         Test 2: promises exceeded rewards, on the block's average, by second * rho_hat(rounds in the block).
     reward_range : (float, float)
@@ -92,7 +92,7 @@ class MASTER(MemberPolicy):
         dim = as_dim(dim)
         ridge = as_number("ridge", ridge, 0.0, open_low=True)
         radius = Radius.abbasi_yadkori(dim, noise=noise, ridge=ridge, delta=delta)
-        # The width that acts is also the width that promises.
+        # The width used to choose is also the width of the promise.
         acts = radius if explore is None else explore
         acts = acts if isinstance(acts, Radius) else Radius.fixed(acts)
         super().__init__(dim, RidgeModel(dim, ridge=ridge, explore=acts, radius=acts), seed)
@@ -118,7 +118,7 @@ class MASTER(MemberPolicy):
 
     @property
     def instances(self) -> tuple[int, ...]:
-        """Lengths of the instances now running, the shortest, which plays, first."""
+        """Lengths of the running instances, shortest first; the shortest one plays."""
         return tuple(1 << int(order) for order in np.flatnonzero(self._live))
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
@@ -158,7 +158,7 @@ class MASTER(MemberPolicy):
             for order in np.flatnonzero(self._live).tolist():
                 length = 1 << order
                 if self._spent % length:
-                    break  # longer ones end here only if all shorter lengths do
+                    break  # a longer instance ends here only if all shorter ones do
                 bound = float(self._sums[_PROMISE]) + self.first * self._rho_hat(length)
                 mean = float(self._sums[_EARNED] - self._marks[order]) / length
                 if mean >= bound:
@@ -198,7 +198,7 @@ class MASTER(MemberPolicy):
 
 
 def _settings(brief: Brief) -> dict[str, Any]:
-    # The published constants cannot restart within any horizon here; these can, and did not where nothing changed.
+    # The published constants cannot restart within any horizon here; these can, and did not restart in a still world.
     low, high = brief.reward_range
     rate = brief.noise * brief.dim**0.5 / (high - low)
     return noise_as_width("reward_range", "seed", rate=rate, scale=1.0, first=None, second=25.0)(brief)

@@ -1,8 +1,8 @@
 """PSLinUCB: LinUCB that compares its latest rewards with what it knew before them.
 
 The latest `window` rewards are held apart. Once the model of everything before them mispredicts their mean by too much,
-the world has changed: the past is dropped, and the window is what the policy starts from, so that a restart does not
-begin from nothing. Xu, Dong, Li, He and Li, AAAI 2020.
+the world has changed: the past is dropped and the policy starts from the window, so a restart does not begin from
+nothing. Xu, Dong, Li, He and Li, AAAI 2020.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from driftbandit.policies.base import ModelPolicy
 from driftbandit.policies.entry import Entry, noise_as_width
 
 _NOT_USABLE, _NO_TEST = -2.0, -1.0
-"""What `_step` answers instead of a gap."""
+"""What `_step` returns instead of a gap."""
 
 _HELD, _OLDEST = range(2)
 """Slots of the ring: how many rewards the window holds, and the place of the oldest."""
@@ -51,8 +51,8 @@ class PSLinUCB(ModelPolicy):
     window : int
         Rewards held apart (omega).
     threshold : float, optional
-        A change is a mean residual of at least this size over the window (the paper's delta). By default noise *
-        sqrt(2 ln(2 / delta) / window), which the mean of that much noise exceeds with probability at most `delta`.
+        A mean residual of at least this size over the window is a change (the paper's delta). By default noise * sqrt(2
+        ln(2 / delta) / window), which the mean noise of a window exceeds with probability at most `delta`.
     ridge, explore :
         As in `LinUCB`; the paper's ridge is 1.
     delta : float
@@ -94,7 +94,7 @@ class PSLinUCB(ModelPolicy):
             threshold = self.noise * math.sqrt(2.0 * math.log(2.0 / self.delta) / self.window)
         self.threshold = as_number("threshold", threshold, 0.0)
         self._settings = Radius().settings(ridge)
-        self._before = self._row.copy()  # the model of all that left the window
+        self._before = self._row.copy()  # the model of all rewards that left the window
         self._recent = np.zeros((self.window, self.dim + 1))
         self._totals = np.zeros(self.dim + 1)
         self._ring = np.zeros(2, dtype=np.int64)
@@ -142,7 +142,7 @@ def _step(
     reward: float,
     threshold: float,
 ) -> float:
-    """Absorb one reward; the mean residual of the window if it is an alarm, which leaves the window full."""
+    """Absorb one reward; return the window's mean residual if it is an alarm, and then leave the window full."""
     if not kernel.update(settings, row, x, reward):
         return _NOT_USABLE
     gap: float
@@ -157,7 +157,7 @@ def _step(
     if held + 1 < window:
         ring[_HELD] = held + 1
         return _NO_TEST
-    # A past that is shorter than the window has no say: at the start it would predict 0 for everything.
+    # A past shorter than the window is not tested: at the start it would predict 0 for everything.
     if before[kernel.COUNT] >= window:
         residual = -totals[d]
         for i in range(d):
@@ -170,7 +170,7 @@ def _step(
     for i in range(d + 1):
         totals[i] -= first[i]
     ring[_OLDEST] = (oldest + 1) % window
-    if ring[_OLDEST] == 0:  # sums of what comes and goes collect rounding errors
+    if ring[_OLDEST] == 0:  # sums that rewards enter and leave collect rounding errors
         for i in range(d + 1):
             totals[i] = 0.0
             for slot in range(held):
@@ -180,7 +180,7 @@ def _step(
 
 @jit
 def _restart(settings: Floats, row: Floats, before: Floats, recent: Floats, totals: Floats, ring: Ints) -> None:
-    """Keep what a full window knows, as the present and as the past, and empty the window."""
+    """Replace the present model and the past by the model of the full window, and empty the window."""
     window, d = recent.shape[0], recent.shape[1] - 1
     kernel.reset(settings, row, d)
     for age in range(window):

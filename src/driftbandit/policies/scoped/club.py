@@ -37,14 +37,14 @@ from driftbandit.policies.scoped.scopes import UserRows
 from driftbandit.state import new_generator
 
 _FIRST_CAPACITY = 16
-_MANY_USERS = 500  # from here on a random graph does the work of the complete one
+_MANY_USERS = 500  # from this many users on, a random graph replaces the complete one
 
 
 class CLUB(UserRows, PolicyBase):
     """Clustering of bandits.
 
-    A user joins the graph with the first reward; until then `choose` answers with the pooled model of everyone, and
-    changes nothing. It reports no changes: a cluster that splits was never one.
+    A user joins the graph with the first reward; until then `choose` uses the pooled model of everyone, and changes
+    nothing. CLUB reports no changes: when a cluster splits, its users were never alike.
 
     Parameters
     ----------
@@ -57,17 +57,17 @@ class CLUB(UserRows, PolicyBase):
     explore : float
         Multiplier of sqrt(x' A^-1 x * ln(t + 1)) in the arm choice (the paper's alpha), t counting all users' rounds.
     separation : float
-        Two users part when their estimates are further apart than this many times c(T) + c(T') (alpha_2), with
-        c(T) = sqrt((1 + ln(1 + T)) / (1 + T)) after T rewards; `math.inf` never parts anyone.
+        Two users are separated when their estimates are further apart than this many times c(T) + c(T') (alpha_2), with
+        c(T) = sqrt((1 + ln(1 + T)) / (1 + T)) after T rewards; `math.inf` never separates anyone.
     ridge : float
         Regularisation, 1 in the paper.
     density : float, optional
         Probability that two users are joined at the start. By default 1, or 3 ln(users) / users where `users` is
         500 or more.
     seed : int
-        Seed of the generator that draws the graph, where it is not complete.
+        Seed of the generator that draws an incomplete graph.
     max_users : int
-        A reward of one user more raises ValueError: nobody can be forgotten without tearing clusters apart. The graph
+        A reward of one more user raises ValueError: nobody can be forgotten without tearing clusters apart. The graph
         takes at most `max_users`^2 / 8 bytes.
 
     Examples
@@ -124,9 +124,9 @@ class CLUB(UserRows, PolicyBase):
         kernel.reset(self._settings, self._everyone[0], self.dim)
         self._own = np.empty((0, size))  # ridge rows of single users
         self._shared = np.empty((0, size))  # ridge rows of clusters, at the row of their first user
-        self._sums = np.empty((0, size - 1))  # of users: sum of reward * x, lower triangle of the sum of x x'
+        self._sums = np.empty((0, size - 1))  # per user: sum of reward * x, lower triangle of the sum of x x'
         self._cluster = np.empty(0, dtype=np.int64)  # first user of a user's cluster
-        self._edges = np.empty((0, -(-self.max_users // BITS)), dtype=np.int64)  # a bit for every other user
+        self._edges = np.empty((0, -(-self.max_users // BITS)), dtype=np.int64)  # one bit per other user
         self._grow(max(known, min(_FIRST_CAPACITY, self.max_users)))
         for _ in range(known):
             self._join()
@@ -134,7 +134,7 @@ class CLUB(UserRows, PolicyBase):
 
     @property
     def is_random(self) -> bool:
-        """No: only the graph is drawn."""
+        """False: only the graph is drawn at random."""
         return False
 
     @property
@@ -147,7 +147,7 @@ class CLUB(UserRows, PolicyBase):
 
     @property
     def components(self) -> int:
-        """Connected components of the graph, known users who have not shown up included."""
+        """Connected components of the graph, including known users who have not shown up."""
         return len(np.unique(self._cluster[: self._count]))
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None, *, scope: Scope) -> int:
@@ -165,7 +165,7 @@ class CLUB(UserRows, PolicyBase):
     def learn(
         self, features: ArrayLike | None, reward: float, arm: int | None = None, *, scope: Scope
     ) -> tuple[Change, ...]:
-        """Learn a reward that user `scope` gave, and part the user from those who differ (steps 3 and 4)."""
+        """Learn a reward that user `scope` gave, and separate the user from those who differ (steps 3 and 4)."""
         x = as_example(features, self.dim)
         reward = as_reward(reward)
         user = as_scope(scope)
@@ -183,7 +183,7 @@ class CLUB(UserRows, PolicyBase):
         return ()
 
     def _enter(self, user: Scope) -> int:
-        """Give a user who shows up the next row: one that waits for somebody, or a new one in the graph."""
+        """Give a new user the next row: one that is already in the graph, or a new one."""
         row = len(self._rows)
         if row == self._count:
             if row == len(self._own):
@@ -218,7 +218,7 @@ class CLUB(UserRows, PolicyBase):
             sums = self._sums[members].sum(axis=0)
             gram = np.zeros((d, d))
             gram[lower] = sums[d:]
-            # Eigenvalues rather than a plain inverse: no rounding can then make A singular.
+            # Eigenvalues rather than a plain inverse, so that no rounding can make A singular.
             values, vectors = np.linalg.eigh(gram)
             inverse = (vectors / (self.ridge + np.maximum(values, 0.0))) @ vectors.T
             self._shared[first, kernel.COUNT] = self._own[members, kernel.COUNT].sum()

@@ -1,8 +1,8 @@
 """DyClu: users who behave alike now share what they know, and each of them may change at any time.
 
-What a user did between two changes is a unit, a regression of its own. A chi-square test of every reward says when a
-user has left the unit behind; another of every pair of units says who agrees with whom, past units included, so a user
-who changes soon joins those who have been there before. Li, Wu and Wang, AISTATS 2021.
+What a user did between two changes is a unit, with its own regression. A chi-square test of every reward says when a
+user has left a unit; a second test, of every pair of units, says which units agree, past units included, so a user who
+changes soon joins users who had the new taste before. Li, Wu and Wang, AISTATS 2021.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _FEW = 4  # units that the archive has room for at first
 class DyClu(UserRows, PolicyBase):
     """Dynamic clustering of bandits.
 
-    Who agrees with a user is asked when the user comes, from what is known then, and is not a cluster: two users may
-    both agree with a third and not with each other. The paper tests a reward only once a user's features have full
-    rank; here it is enough that this arm's features follow from those the user has seen, which is the same where
-    features are in general position. Units that share no direction agree; public code gets that by comparing NaN.
+    Which users agree with a user is tested whenever the user comes. They need not form a cluster: two users may both
+    agree with a third but not with each other. The paper tests a reward only once a user's features have full rank;
+    here it is enough that the arm's features are a combination of features the user has seen, which is the same if
+    features are in general position. Units that share no direction agree; in public code this comes from comparing NaN.
 
     Parameters
     ----------
@@ -59,15 +59,15 @@ class DyClu(UserRows, PolicyBase):
     unlike : float
         Probability of taking two units with one theta for unlike (alpha_ni); 0 pools everyone.
     surprise : float
-        Probability that a reward which nothing is wrong with surprises its unit (alpha_cd); 0 detects no change.
+        Probability that a reward surprises its unit although nothing has changed (alpha_cd); 0 detects no change.
     delta : float
         Share of surprises that a user who has not changed is allowed (delta_1).
     window_delta : float
         Error probability of the estimate of that share (delta_2).
     window : int
-        How many recent rewards of a user it looks at (tau).
+        How many recent rewards of a user that estimate looks at (tau).
     max_users : int
-        A reward of one user more raises ValueError.
+        A reward of one more user raises ValueError.
     max_archived : int
         How many past units are kept, the latest ones.
 
@@ -130,7 +130,7 @@ class DyClu(UserRows, PolicyBase):
         variance = self.noise**2
         self._surprising = variance * float(chdtri(1.0, self.surprise))
         self._bounds = variance * np.append(0.0, chdtri(np.arange(1.0, self.dim + 1.0), self.unlike))
-        self._rules = np.zeros(windows.RULES)  # of a miss rate; the units' own tests replace epsilon
+        self._rules = np.zeros(windows.RULES)  # rules of a miss rate; the units' own tests replace epsilon
         self._rules[[windows.DELTA, windows.SPAWN_DELTA]] = self.delta
         self._rules[windows.SPREAD] = math.log(1.0 / self.window_delta) / 2.0
         self._rules[windows.STRICT] = 1.0
@@ -147,7 +147,7 @@ class DyClu(UserRows, PolicyBase):
         return tuple(self._rows)
 
     def alike(self, scope: Scope) -> tuple[Scope, ...]:
-        """The other users who agree with user `scope` as they are now."""
+        """The other users whose present units agree with that of user `scope`."""
         mine = self._rows.get(as_scope(scope), -1)
         alike, _ = self._ask(mine)
         return tuple(user for user, row in self._rows.items() if alike[row] and row != mine)
@@ -196,7 +196,7 @@ class DyClu(UserRows, PolicyBase):
         return self._report(Change(self.rounds, "restarted", row, evidence))
 
     def _ask(self, row: int) -> tuple[Ints, Ints]:
-        """Which users' units, and which past ones, agree with the unit in this row; -1 stands for a stranger's."""
+        """Which users' units, and which past units, agree with the unit in this row; -1 stands for a new user."""
         mine = self._current[row] if row >= 0 else np.zeros(self._current.shape[1])
         now = np.empty(len(self._rows), dtype=np.int64)
         past = np.empty(min(self._archived, self.max_archived), dtype=np.int64)

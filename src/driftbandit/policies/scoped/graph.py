@@ -1,6 +1,6 @@
 """The graph of CLUB: which users have not been told apart yet.
 
-Row u of `edges` is user u's neighbours, one bit for every user in words of 64 bits; an edge is set at both of its ends.
+Row u of `edges` holds user u's neighbours, one bit per user in words of 64 bits; an edge is set at both ends.
 A cluster is a connected component, named by its first user.
 """
 
@@ -25,7 +25,7 @@ def confidence(count: float) -> float:
 
 @jit
 def _bit(row: int) -> int:
-    """The bit of a row in its word of the graph; as int64 also where plain Python would count on beyond it."""
+    """The bit of a row in its word of the graph, as int64, also in plain Python, whose ints have no sign bit."""
     return np.int64(1) << np.int64(row & 63)  # type: ignore[return-value]
 
 
@@ -77,7 +77,7 @@ def label(edges: Ints, cluster: Ints, rows: Ints) -> int:
             head += 1
             cluster[row] = first
             if tail == len(rows):
-                continue  # nobody is left to be found, which in a dense graph is soon
+                continue  # every row has been found, which in a dense graph happens soon
             for word in range((rows[-1] >> 6) + 1):
                 fresh = edges[row, word] & unseen[word]
                 if not fresh:

@@ -32,13 +32,13 @@ class PerArm(Traits):
     Parameters
     ----------
     policy : LinUCB, DLinUCB, LinTS or AdTS
-        A fresh policy to copy for every arm; of a `DLinUCB` the leading member speaks. An arm's score is prediction +
-        width, or a draw from its posterior where the model samples.
+        A fresh policy to copy for every arm; in a `DLinUCB` the leading member predicts. An arm's score is prediction +
+        width, or a draw from its posterior if the model samples.
     max_arms : int
-        At this many arms the half that learned longest ago is forgotten.
+        At this many arms, the half that learned longest ago is forgotten.
     seed : int
-        Seed of the generator that such draws come from; an arm's own generator is not used for them, because copies
-        of a policy would all draw the same.
+        Seed of the generator of these draws; the arms' own generators are not used, because copies of a policy would
+        all draw the same numbers.
 
     Examples
     --------
@@ -65,7 +65,7 @@ class PerArm(Traits):
         self.policy = copy.deepcopy(policy)
         self._policies = PerScope(policy, max_scopes=max_arms)
         self.warned = self._policies.warned
-        self._model = model  # of all arms alike, since a model holds settings only
+        self._model = model  # shared by all arms, since a model holds settings only
         self._generator = new_generator(seed)
         self.seed = int(seed)
 
@@ -76,7 +76,7 @@ class PerArm(Traits):
 
     @property
     def is_random(self) -> bool:
-        """Whether scores are drawn."""
+        """Whether scores are drawn at random."""
         return self._model.samples
 
     @property
@@ -95,13 +95,13 @@ class PerArm(Traits):
         return self._model
 
     def row_of(self, arm: int) -> Floats:
-        """What the model of an arm has learned, to be looked at; an arm without rewards has a fresh one."""
+        """What the model of an arm has learned, for reading only; an arm without rewards has a fresh model."""
         policy: Any = self._policies.policy_of(arm) or self.policy
         row: Floats = policy.leading_row
         return row
 
     def draws(self, count: int) -> Floats:
-        """Draw what the scores of `count` arms are sampled with."""
+        """Draw the random numbers from which the scores of `count` arms are sampled."""
         return self._generator.standard_normal(count)
 
     def changes_of(self, arm: int) -> tuple[Change, ...]:
@@ -112,7 +112,7 @@ class PerArm(Traits):
         return {"rounds": self.rounds, "arms": len(self.arms)}
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
-        """Index of the arm with the highest score; an arm without rewards has the width of ignorance."""
+        """Index of the arm with the highest score; an arm without rewards has the width of a fresh model."""
         pool = as_pool(features, self.dim)
         rows = [self.row_of(arm) for arm in as_arms(arms, pool).tolist()]
         if self._model.samples:
@@ -125,7 +125,7 @@ class PerArm(Traits):
         return best
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
-        """Learn the reward of `arm` for a user with these features; returns the changes revealed to its model."""
+        """Learn the reward of `arm` for a user with these features; returns the changes that its model detected."""
         return self._policies.learn(features, reward, arm, scope=as_arm(arm))
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -157,11 +157,11 @@ class PerArm(Traits):
         return copy.deepcopy(self)
 
     def _sampled(self, rows: list[Floats], pool: Floats) -> Floats:
-        """Scores drawn from the arms' posteriors; NaN, before anything is drawn, where features are not usable."""
+        """Scores drawn from the arms' posteriors; NaN, with nothing drawn, if features are not usable."""
         parts = np.empty((len(rows), 2))
         for k, row in enumerate(rows):
             settings = self._model.scoring(row)
-            assert settings is not None  # checked when this was built
+            assert settings is not None  # checked by the constructor
             parts[k] = kernel.predict(settings, row, pool[k])
         if not np.isfinite(parts).all():
             return np.full(len(rows), np.nan)

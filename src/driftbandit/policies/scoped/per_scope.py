@@ -1,8 +1,8 @@
 """One policy per scope: a user, a group of users, an article.
 
-A single shared policy (the paper's 'uniform-' variants) averages over everyone; one per scope (its 'N-' variants) fits
-each of them, at the price of less data for each. `PerScope` keeps a policy for every scope it meets and forgets those
-not used for long. Wu, Iyer and Wang, SIGIR 2018, Figure 3 (a).
+A single shared policy (the paper's 'uniform-' variants) averages over everyone; one policy per scope (its 'N-'
+variants) fits each scope, at the price of less data for each. `PerScope` keeps a policy for every scope it meets and
+forgets scopes not used for long. Wu, Iyer and Wang, SIGIR 2018, Figure 3 (a).
 """
 
 from __future__ import annotations
@@ -75,17 +75,17 @@ class PerScope(Traits):
     def __init__(self, build: SavedPolicy | Callable[[Scope], Policy], *, max_scopes: int = 100_000) -> None:
         if isinstance(build, type) or not (isinstance(build, SavedPolicy) or callable(build)):
             raise ValueError(f"build: expected a policy or a function that makes one for a scope, got {build!r}")
-        self.build = copy.deepcopy(build)  # the caller may go on with the original
+        self.build = copy.deepcopy(build)  # the caller may go on using the original
         self.dim = getattr(build, "dim", None)
         self.max_scopes = as_count("max_scopes", max_scopes)
         self.rounds = 0
-        """Rewards learned, of scopes since forgotten too."""
+        """Rewards learned, including those of forgotten scopes."""
         self.warned = Once()
-        self._policies: dict[Scope, SavedPolicy] = {}  # in order of use, the latest last
+        self._policies: dict[Scope, SavedPolicy] = {}  # in order of use, the latest scope last
 
     @property
     def is_random(self) -> bool:
-        """Whether the policy that is copied draws at random; yes where a function builds them, as any might do so."""
+        """Whether the copied policy draws at random; True if a function builds the policies, since any might."""
         return not isinstance(self.build, SavedPolicy) or bool(getattr(self.build, "is_random", True))
 
     @property
@@ -153,11 +153,11 @@ class PerScope(Traits):
         if not isinstance(policy, SavedPolicy):
             raise ValueError(f"build: expected a policy with state and restore, got {policy!r}")
         if hasattr(policy, "warned"):
-            policy.warned = self.warned  # as copies of one policy share theirs
+            policy.warned = self.warned  # as copies of one policy share their warnings
         return policy
 
     def _use(self, scope: Scope, policy: SavedPolicy) -> None:
-        """Make `scope` the latest one, after its call went well."""
+        """Make `scope` the latest one, after its call succeeded."""
         if self._policies.pop(scope, None) is None and len(self._policies) == self.max_scopes:
             for old in self.scopes[: self.max_scopes - self.max_scopes // 2]:
                 del self._policies[old]
@@ -170,7 +170,7 @@ class PerScope(Traits):
         return copy.deepcopy(self)  # copies that share policies would learn from each other's rewards
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Copy everything learned so far into flat arrays: a policy's array of `scope` is ``scope.<scope>.<name>``."""
+        """Copy everything learned so far into flat arrays; those of a scope are named ``scope.<scope>.<name>``."""
         flat: dict[str, NDArray[Any]] = {"rounds": np.array(self.rounds), "scopes": encode_scopes(self._policies)}
         for scope, policy in self._policies.items():
             prefix = f"scope.{json.dumps(scope)}."

@@ -13,7 +13,7 @@ from driftbandit.core import Ints, Scope, as_scope
 
 
 class UserRows:
-    """Gives users rows in a policy's arrays, in order of arrival, and makes them a part of its state: `_users`."""
+    """Gives users rows in a policy's arrays, in order of arrival, and saves the users in its state as `_users`."""
 
     _rows: dict[Scope, int]
 

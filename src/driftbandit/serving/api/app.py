@@ -1,7 +1,7 @@
 """A small ASGI application around a table of routes.
 
 The table says everything that a web framework would have to be told: method, path, role, types. The OpenAPI document is
-made from it as well. docs/dependencies.md says what the application costs beside one made with a framework.
+made from it as well. docs/dependencies.md compares its cost with that of a framework.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ASGI = Callable[[Message, Receive, Send], Awaitable[None]]
 
 JSON = b"application/json"
 COOKIE = "driftbandit_key"
-"""Where a browser keeps the key of whoever signed in to the page."""
+"""Cookie in which a browser keeps the key of a person who signed in to the page."""
 
 _EMPTY: dict[str, str] = {}
 _RETRY = {"retry-after": "1"}
@@ -48,12 +48,12 @@ class Request:
         self.query_string = query_string
         self.headers = headers
         self.secure = secure
-        """Whether it came over TLS."""
+        """Whether the request came over TLS."""
         self.body = b""
 
     @property
     def query(self) -> dict[str, str]:
-        """The query's parameters; the last of a name counts."""
+        """The query's parameters; if a name repeats, its last value counts."""
         pairs = parse_qs(self.query_string.decode("latin-1"), keep_blank_values=True, errors="replace")
         return {name: values[-1] for name, values in pairs.items()}
 
@@ -97,7 +97,7 @@ class App:
     routes : iterable of Route
         The table; `add_routes` adds more.
     keyring : callable
-        Returns the keys that are let in; None instead of keys lets everybody do everything.
+        Returns the keys that are let in, or None, which lets everybody do everything.
     lifespan : callable
         Asynchronous context manager around the application's life.
     rate : float, optional
@@ -225,7 +225,7 @@ class App:
                 phase = "shutdown"
                 await receive()
         except Exception as error:
-            await send({"type": f"lifespan.{phase}.failed", "message": str(error)})  # which the server logs
+            await send({"type": f"lifespan.{phase}.failed", "message": str(error)})  # the server logs it
             return
         await send({"type": "lifespan.shutdown.complete"})
 

@@ -1,7 +1,7 @@
 """Reading the bodies of decisions and rewards.
 
-Pools of arms by id repeat, and most of a decision's body is its pool. So the text of a pool is compared with those met
-before, and read only if it is new.
+Most of a decision's body is its pool of arms, and pools given by id repeat. So the text of a pool is parsed only if it
+differs from all pools met before.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RewardBatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Sketch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """A `DecisionRequest` whose arms are left as they came."""
+    """A `DecisionRequest` whose arms are not parsed yet."""
 
     decision_id: Name | None = None
     scope: Name | None = None
@@ -73,7 +73,7 @@ class Bodies:
 
     def __init__(self) -> None:
         self._arms: dict[bytes, Any] = {b"null": None}
-        """Arms by their text."""
+        """Parsed arms, by their JSON text."""
         self._bytes = 0
 
     def decision(self, body: bytes) -> DecisionRequest:
@@ -81,7 +81,7 @@ class Bodies:
         try:
             sketch = _sketch.decode(body)
         except msgspec.ValidationError:
-            return _decision.decode(body)  # says what is wrong, with the arms too
+            return _decision.decode(body)  # its error also covers the arms
         text = bytes(sketch.arms)
         arms = self._arms.get(text, _NEW)
         if arms is _NEW:
@@ -113,7 +113,7 @@ class Bodies:
 
     def _remember(self, text: bytes, arms: tuple[str | Arm, ...] | None) -> None:
         if arms is None or isinstance(arms[0], Arm) or text in self._arms:
-            return  # features are seldom the same twice
+            return  # pools with features seldom repeat
         if self._bytes > _REMEMBERED_BYTES:
             self._arms, self._bytes = {b"null": None}, 0
         self._arms[text] = arms
@@ -126,7 +126,7 @@ def read_rewards(body: bytes) -> list[BatchReward | Problem]:
 
 
 def _read(body: bytes, whole: Any, raw: Any, field: str, one: Any) -> list[Any]:
-    """Read a batch; where it has bad items, those become problems and the others stay."""
+    """Read a batch; bad items become problems, the others are kept."""
     try:
         items: list[Any] = getattr(whole.decode(body), field)
     except msgspec.ValidationError:

@@ -19,7 +19,7 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class HTTPError(Exception):
-    """Raised where the answer is to be an error."""
+    """Raised to answer a request with an error."""
 
     def __init__(self, status: int, detail: str, headers: dict[str, str] | None = None) -> None:
         super().__init__(detail)
@@ -43,5 +43,5 @@ def encode(status: int, detail: str) -> bytes:
 
 
 def detail_of(body: bytes) -> str:
-    """What an encoded error says."""
+    """The detail of an encoded error."""
     return msgspec.json.decode(body, type=Problem).detail

@@ -1,4 +1,4 @@
-"""The handlers of the HTTP API, each of which answers one route, and the application made of them."""
+"""The handlers of the HTTP API, one per route, and the application made of them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Handlers:
     Parameters
     ----------
     service : Service
-        What they write to and read from.
+        The service that the handlers write to and read from.
     """
 
     def __init__(self, service: Service) -> None:
@@ -84,7 +84,7 @@ class Handlers:
         """Choose many arms."""
         given = self._bodies.decisions(request.body)
         ids = [item.decision_id for item in given if isinstance(item, DecisionRequest) and item.decision_id is not None]
-        # Encoded at once, while what they are made of is in the processor's cache.
+        # Encoded in the engine's thread, while the data is still in the processor's cache.
         answer = await self._service.runner.submit(lambda engine: _encode(_decide(engine, loop, given)), (loop, ids))
         return Response(200, answer)
 
@@ -171,7 +171,7 @@ class Handlers:
     # The service itself ----------------------------------------------------------------------------------------------
 
     async def healthz(self, request: Request) -> Response:
-        """Whether the process lives."""
+        """Whether the process is alive."""
         return Response(200, b'{"status":"ok"}')
 
     async def readyz(self, request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""Access keys: random secrets of which the store knows only a hash, what they allow, and how often."""
+"""Access keys: random secrets (the store keeps only their hash), what they allow, and how many requests per second."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def create_key(store: Store, name: str, role: str) -> tuple[KeyRow, str]:
 
 
 def check_key(name: str, role: str) -> None:
-    """Raise ValueError if there can be no such key."""
+    """Raise ValueError if a key cannot have this name or role."""
     if role not in ROLES:
         raise ValueError(f"role: expected one of {', '.join(ROLES)}, got {role!r}")
     if not 0 < len(name) <= 100 or not name.isprintable():
@@ -33,12 +33,12 @@ def check_key(name: str, role: str) -> None:
 
 
 def digest_of(secret: str) -> bytes:
-    """What the store keeps; a plain hash will do, since the secret is 256 random bits."""
+    """The hash that the store keeps; a plain one will do, since the secret is 256 random bits."""
     return hashlib.sha256(secret.encode()).digest()
 
 
 class Keyring:
-    """The keys of a store, read anew every second, so that a revoked key dies within one."""
+    """The keys of a store, read again every second, so that a revoked key stops working within a second."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -47,7 +47,7 @@ class Keyring:
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the keys; if that fails nobody is let in."""
+        """Read the keys; if reading fails, nobody is let in."""
         with self._lock:
             try:
                 rows = self._store.access_keys()
@@ -64,7 +64,8 @@ class Keyring:
         return self._roles.get(hashlib.sha256(secret.strip()).digest())
 
     def admit(self, header: bytes | None, role: Role) -> str:
-        """Id of the key in an Authorization header; raises HTTPError if there is none, or none of this role."""
+        """Id of the key in an Authorization header; raises HTTPError if it is missing, unknown, or of the wrong
+        role."""
         found = None if header is None else self.find(header)
         if found is None:
             why = (
@@ -78,7 +79,7 @@ class Keyring:
 
 
 class Allowance:
-    """How often each key may ask: a token bucket per key, with `rate` tokens that come back within a second.
+    """Limits requests per key: one token bucket per key, refilled with `rate` tokens per second.
 
     >>> allowance = Allowance(1.0)
     >>> allowance.spend("ann")
@@ -90,7 +91,7 @@ class Allowance:
     def __init__(self, rate: float) -> None:
         self._rate = rate
         self._tokens: dict[str, tuple[float, float]] = {}
-        """Tokens that a key had left, and when."""
+        """Tokens that each key had left, and when."""
 
     def spend(self, key: str) -> None:
         """Take a token; raises HTTPError if there is none."""

@@ -18,7 +18,7 @@ class _Collector:
         self._app, self._runner, self._streams = app, runner, streams
 
     def collect(self) -> Iterator[Metric]:
-        """What Prometheus asks for."""
+        """The metrics that Prometheus collects."""
         requests = CounterMetricFamily(
             "driftbandit_requests", "Answers by route and status", labels=["route", "status"]
         )

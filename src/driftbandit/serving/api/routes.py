@@ -53,8 +53,8 @@ class Route:
     limit : int
         Largest body, in bytes.
     refusal : callable, optional
-        Shows an error (request, status, detail) to a person. Such a route takes its key from a cookie too, so it must
-        change nothing: a browser sends cookies along with requests that others made up.
+        Shows an error (request, status, detail) to a person. A route with a refusal takes its key from a cookie too, so
+        it must change nothing: a browser also sends cookies with requests that other sites forge.
     """
 
     method: str
@@ -78,7 +78,7 @@ class Route:
 class RoutingTable:
     """Finds routes by their path: a tree with one level for each segment.
 
-    A level either knows its segments by name or takes any segment as a parameter, so that a path has one way down.
+    A level either knows its segments by name or takes any segment as a parameter, so a path matches in one way only.
 
     >>> async def show(request, loop): ...
     >>> table = RoutingTable([Route("GET", "/loops/{loop}", None, show, "", {})])
@@ -107,7 +107,7 @@ class RoutingTable:
         level.methods[route.method] = route
 
     def find(self, segments: list[str]) -> tuple[dict[str, Route], list[str]]:
-        """Routes of a path by method, none if there is no such path, and the values of its parameters."""
+        """Routes of a path by method (none if the path is unknown), and the values of its parameters."""
         level, values = self._root, []
         for segment in segments:
             below = level.any
@@ -122,7 +122,7 @@ class RoutingTable:
 
 
 class _Level:
-    """What may follow a beginning of a path, and the routes that end there."""
+    """One level of the tree: the segments that may follow, and the routes that end here."""
 
     __slots__ = ("any", "methods", "named")
 
@@ -132,7 +132,7 @@ class _Level:
         self.methods: dict[str, Route] = {}
 
     def below(self, part: str, path: str) -> _Level:
-        """The next level, made if it is new."""
+        """The next level; made if missing."""
         if _is_parameter(part):
             if self.named:
                 raise ValueError(f"{path}: {part} could also be one of {', '.join(self.named)}")

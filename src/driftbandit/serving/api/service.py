@@ -32,7 +32,8 @@ class Service:
     open_reader : callable
         Opens the store for reading.
     rehearse : callable
-        Called in a thread with new settings before the engine gets them. It does what takes long the first time.
+        Called in a thread with new settings before the engine gets them. It compiles policies, which takes long the
+        first time.
     secure : bool
         Whether keys are asked for.
     """
@@ -119,7 +120,7 @@ class Service:
             self.streams -= 1
 
     async def stops_within(self, seconds: float) -> bool:
-        """Wait so long at most; returns at once, and True, when the service stops."""
+        """Wait at most this long; when the service stops, return True at once."""
         try:
             await asyncio.wait_for(self._stopping.wait(), seconds)
         except TimeoutError:

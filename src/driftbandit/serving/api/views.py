@@ -68,7 +68,7 @@ def whole_number(name: str, text: str, low: int, high: int) -> int:
 
 
 def totals(engine: Engine, name: str) -> dict[str, Any]:
-    """Counts of a loop over all its shards here."""
+    """Counts of a loop over all its shards in this process."""
     counts = Counts()
     waiting = scopes = 0
     for part in engine.parts(name):
@@ -169,7 +169,7 @@ def cursor_of(text: str) -> dict[int, int]:
 
 
 def cursor_text(cursor: dict[int, int]) -> str:
-    """Where a stream is, for its Last-Event-ID."""
+    """The position of a stream, for its Last-Event-ID."""
     return ",".join(f"{shard}:{number}" for shard, number in sorted(cursor.items()))
 
 

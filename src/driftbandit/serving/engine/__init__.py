@@ -7,5 +7,5 @@
 - `engine`: all loops of a store, commits and recovery
 - `thread`: the thread in which the engine runs
 - `warmup`: compiling policies before anybody waits for them
-- `reading`: a loop for those who look at it
+- `reading`: a loop's state and models, for inspection
 """

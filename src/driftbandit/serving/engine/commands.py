@@ -40,7 +40,7 @@ class Answers:
 
 
 class Commands:
-    """Decisions and rewards of one loop, all at the same time of the clock.
+    """Decisions and rewards of one loop, all with the same time stamp.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class Commands:
         except Refused as refusal:
             if refusal.status != 404:
                 raise
-            self._parts.look_up([decision_id])  # seldom: most rewards come while their windows are open
+            self._parts.look_up([decision_id])  # rare: most rewards come while their windows are open
             event = self._reward(decision_id, request)
         if event is None:
             return False

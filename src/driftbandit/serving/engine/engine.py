@@ -33,9 +33,9 @@ from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.stores.base import LoopRow, Store, VersionConflict
 
 _OPEN_WEIGHT = 4
-"""Events between snapshots for each open decision, at least: a snapshot holds all open decisions."""
+"""Least number of events between snapshots, per open decision: a snapshot holds all open decisions."""
 _RUN = 100
-"""Events that are encoded together, at least: few enough to be in the processor's cache still."""
+"""Least number of events encoded together: few enough to be still in the processor's cache."""
 
 
 class Engine:
@@ -88,7 +88,7 @@ class Engine:
         self._start()
 
     def refresh(self) -> None:
-        """Take over shards that other processes left and settings that they changed; called about once per second."""
+        """Take over shards that other processes gave up and settings that they changed; called every second or so."""
         held = self.store.hold()
         lost = [shard for shard, token in self.held.items() if held.get(shard) != token]
         self.held = held
@@ -114,7 +114,7 @@ class Engine:
             parts.only = parts.here.get(0) if self.store.shards == 1 else None
 
     def _update(self, loop: Loop, row: LoopRow) -> None:
-        """Give a loop the settings and the catalogue that it has not met yet."""
+        """Give a loop new settings and a new catalogue from the store."""
         for event in news(loop, row, max(self._clock(), loop.state.time)):
             loop.apply(event)
             loop.outbox.events.append(event)
@@ -160,7 +160,7 @@ class Engine:
         return self.configuration(name)
 
     def look_up(self, name: str, ids: list[str]) -> None:
-        """Read what the store knows of these decisions, all at once, before commands name them."""
+        """Read what the store knows about these decisions, all at once, before commands name them."""
         parts = self._loops.get(name)
         if parts is not None:
             parts.look_up(ids)
@@ -215,7 +215,7 @@ class Engine:
         return count
 
     def _save_if_due(self, loop: Loop) -> None:
-        """Save a snapshot if the last is long ago, or if memory is short of saved scopes to forget."""
+        """Save a snapshot if the last one is old, or if too few scopes are saved to free enough memory."""
         models = [models for _, models in loop.learner.roles]
         fits = all(part.trim() for part in models)
         events = loop.state.seq - loop.outbox.saved_at
@@ -225,7 +225,7 @@ class Engine:
                 part.trim()
 
     def snapshot(self) -> None:
-        """Save a snapshot of every loop now; what is queued must have been committed."""
+        """Save a snapshot of every loop now; all queued events must have been committed."""
         for parts in self._loops.values():
             for loop in parts.here.values():
                 save(self.store, loop)
@@ -250,7 +250,7 @@ class Engine:
         return list(self._parts(name).here.values())
 
     def digest(self, name: str, *, whole_log: bool = False) -> str:
-        """A hash of a loop's whole state; with `whole_log`, of the state after doing its whole log again.
+        """A hash of a loop's whole state; with `whole_log`, of the state after repeating the whole log.
 
         If the two differ, a snapshot or the recovery is wrong.
         """

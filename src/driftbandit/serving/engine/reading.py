@@ -1,4 +1,4 @@
-"""A loop for those who look at it: its whole state as bytes, and the model of one scope."""
+"""A loop for inspection: its whole state as bytes, and the model of one scope."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Elsewhere(Refused):
 
 
 class Parts:
-    """One loop, with those of its shards that this process serves.
+    """One loop, and its shards that this process serves.
 
     Attributes
     ----------
@@ -31,7 +31,7 @@ class Parts:
     only : Loop or None
         The only shard, if the store has one shard.
     held : dict
-        Shards that this process holds, with their tokens. Those that are not `here` yet are getting ready.
+        Shards that this process holds, with their tokens. A held shard that is not `here` yet is getting ready.
     touched : set of Loop
         Loops with something for the next commit.
     """
@@ -64,8 +64,8 @@ class Parts:
     def knowing(self, decision_id: str, scope: str | None) -> Loop | None:
         """The shard that knows a decision, or None.
 
-        Processes do not ask each other about ids, so two scopes may have used the same one. The shard of the given
-        scope comes first. If another process holds that shard, this process does not know.
+        Processes do not ask each other about ids, so two scopes may have used the same id. The shard of the given scope
+        comes first. If another process holds that shard, the answer is None.
         """
         own: int | None = None
         if scope is not None and self.only is None and self.config.scoped:
@@ -78,7 +78,7 @@ class Parts:
                 other = part
         if other is None or own not in self.here:
             return None
-        for row in self.store.closed(self.row.number, [decision_id]):  # `look_up` kept the other one
+        for row in self.store.closed(self.row.number, [decision_id]):  # `look_up` kept the other scope's row
             if row.shard == own:
                 self.here[own].known[decision_id] = row
                 self.touched.add(self.here[own])
@@ -101,7 +101,7 @@ class Parts:
         raise Refused(404, f"no decision {decision_id[:200]!r} in loop {self.row.name!r}")
 
     def look_up(self, ids: list[str]) -> None:
-        """Read what the store knows of these decisions, all at once."""
+        """Read what the store knows about these decisions, all at once."""
         for found in self.store.closed(self.row.number, ids):
             if found.shard in self.here:
                 part = self.here[found.shard]

@@ -36,7 +36,7 @@ def load_loop(store: Store, row: LoopRow, shard: int, limit: int, *, whole_log: 
     limit : int
         How many scopes to keep in memory.
     whole_log : bool
-        Whether to leave the snapshot aside and do the whole log again.
+        Whether to ignore the snapshot and repeat the whole log.
     """
     number = row.number
 
@@ -62,7 +62,7 @@ def load_loop(store: Store, row: LoopRow, shard: int, limit: int, *, whole_log: 
 
 
 def news(loop: Loop, row: LoopRow, now: int) -> list[Configured | Catalogued]:
-    """Events that give a loop the settings and the catalogue that the store has and the loop has not met yet."""
+    """Events that bring a loop up to date with the settings and the catalogue in the store."""
     found: list[Configured | Catalogued] = []
     if loop.state.version != row.version:
         event = log.decode(row.config)
@@ -76,7 +76,7 @@ def news(loop: Loop, row: LoopRow, now: int) -> list[Configured | Catalogued]:
 
 
 def gather(loops: Iterable[Loop]) -> tuple[int, Batch]:
-    """What a commit must make durable, and how many events that are."""
+    """What a commit must make durable, and the number of its events."""
     batch = Batch()
     count = 0
     for loop in loops:
@@ -113,7 +113,7 @@ def change_rows(loop: Loop) -> list[ChangeRow]:
 
 
 def committed(loop: Loop) -> None:
-    """Forget what the store has got with a commit."""
+    """Forget what a commit has just stored."""
     outbox = loop.outbox
     outbox.sealed.clear()
     outbox.found.clear()

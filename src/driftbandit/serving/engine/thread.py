@@ -1,4 +1,4 @@
-"""The engine's thread: it takes the commands that wait, carries them out, commits once, and answers them all."""
+"""The engine's thread: it takes all waiting commands, carries them out, commits once, and answers them all."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class Runner(threading.Thread):
     def submit(self, call: Call, ids: Ids = None) -> asyncio.Future[Any]:
         """Queue a command, which is called with the engine; the future gets its result once that is durable.
 
-        `ids` are a loop and the decisions that the command names. They are looked up before, together with those of
-        other commands.
+        `ids` are a loop and the decisions that the command names. They are looked up beforehand, together with the ids
+        of other commands.
         """
         if not self.ready:
             raise Unavailable(self.error or "the engine is starting")
@@ -89,7 +89,7 @@ class Runner(threading.Thread):
         return future
 
     def stop(self) -> None:
-        """Finish what waits, save a snapshot, and end."""
+        """Finish the waiting commands, save a snapshot, and end."""
         self._stopping = True
         self._wake.set()
 
@@ -156,7 +156,7 @@ class Runner(threading.Thread):
 
     @staticmethod
     def _carry_out(engine: Engine, taken: list[Waiting], results: list[Any]) -> None:
-        """Carry out the last few commands of the list: not more than the processor's cache holds."""
+        """Carry out the last few commands of the list: no more than the processor's cache holds."""
         named: dict[str, list[str]] = {}
         calls: list[Call] = []
         count = 0

@@ -16,8 +16,8 @@ from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import Catalogued, Configured, Refused
 from driftbandit.serving.loop.loop import Loop
 
-_ROUNDS = 200  # with a change in the middle, so that what happens upon a change is compiled too
-_SMALL = 3  # features: compiled code depends on their type, not on how many there are
+_ROUNDS = 200  # with a change in the middle, so that the code that handles changes is compiled too
+_SMALL = 3  # features: compiled code depends on their type, not on their number
 
 
 def rehearse(config: LoopConfig) -> None:
@@ -93,5 +93,5 @@ class Rehearsals:
 
 
 def _key(config: LoopConfig) -> bytes:
-    """What compiled code may depend on."""
+    """The settings that compiled code may depend on."""
     return msgspec.msgpack.encode((config.policy, config.settings, config.shadow, config.dim is None, config.draws > 1))

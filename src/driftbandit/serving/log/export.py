@@ -1,4 +1,4 @@
-"""The log in formats that others read: lines of JSON, Parquet, and the decision-service JSON of Vowpal Wabbit."""
+"""The log in formats for other programs: lines of JSON, Parquet, and the decision-service JSON of Vowpal Wabbit."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def from_row(row: dict[str, Any]) -> AnyEvent:
         values["config"] = msgspec.json.encode(config)
     elif kind in (Catalogued, Decided) and row["features"] is not None:
         values["features"] = np.array(row["features"], dtype=np.float64).tobytes()
-    event: AnyEvent = msgspec.convert([row["kind"], *values.values()], kind)  # which, unlike kind(), checks types
+    event: AnyEvent = msgspec.convert([row["kind"], *values.values()], kind)  # unlike kind(), this checks types
     if isinstance(event, Rewarded | Late) and not math.isfinite(event.value):
         raise ValueError(f"value: expected a finite number, got {event.value}")
     return event
@@ -132,7 +132,7 @@ def parquet(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]
 
 
 class _Sink(io.RawIOBase):
-    """A file that is only ever appended to, and emptied as it goes."""
+    """A file in memory that is only appended to, and emptied by `drain`."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Run an exported log again: make every decision once more, and see whether it comes out the same."""
+"""Run an exported log again: make every decision once more, and check that it is the same."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def rerun_log(rows: Iterable[tuple[dict[str, Any], AnyEvent]]) -> LogRerun:
 
 
 def _again(loop: Loop, seq: int, event: AnyEvent) -> bool:
-    """Do what an event did; False for a decision that comes out differently."""
+    """Repeat what an event did; False for a decision that comes out differently."""
     if isinstance(event, Rewarded) and event.id not in loop.state.recent:
         raise ValueError(f"event {seq}: a reward for decision {event.id!r}, which is not open")
     try:

@@ -23,9 +23,9 @@ class Catalogue:
     Parameters
     ----------
     ids : list of str
-        Their ids.
+        Ids of the arms.
     features : bytes or None
-        Their features as float64, arm after arm; None if they have none.
+        Features as float64, arm after arm; None if the arms have none.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ def _check_ids(ids: tuple[str, ...]) -> None:
 
 
 def check_different(ids: Sequence[str]) -> None:
-    """Refuse ids of which one comes twice.
+    """Refuse a list in which an id comes twice.
 
     >>> check_different(["a", "b", "a"])
     Traceback (most recent call last):

@@ -18,7 +18,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
 _LARGEST_SETTING = 10_000_000
 _LARGEST_DIM = 2_000
-# Standard deviation of the noisiest reward between 0 and 1, for policies that must be told one and were not.
+# Standard deviation of the noisiest reward between 0 and 1, for policies that need a noise and were given none.
 _WIDEST_NOISE = 0.5
 
 SERVED = tuple(name for name, entry in REGISTRY.items() if entry.served)
@@ -37,7 +37,7 @@ class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     Attributes
     ----------
     policy, settings :
-        Name in the registry, and keywords for its constructor; they go over the registry's own.
+        Name in the registry, and keywords for its constructor, which override the registry's.
     dim : int, optional
         Number of features an arm has; None for context-free policies.
     feature_names : list of str, optional
@@ -47,7 +47,7 @@ class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     window : float
         Seconds after a decision in which its reward is awaited.
     default_reward : float or None
-        What a missing reward counts as when the window closes; None learns nothing then.
+        What a missing reward counts as when the window closes; with None nothing is learned.
     learn : {'window_close', 'arrival'}
         When a reward is learned.
     floor : float
@@ -59,7 +59,7 @@ class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     seed : int
         Seed of the policy and of the exploration.
     shadow : Plan, optional
-        A policy that sees all decisions and rewards and decides nothing.
+        A policy that sees all decisions and rewards but decides nothing.
     """
 
     policy: str = "driftucb"
@@ -80,12 +80,12 @@ class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     @property
     def model_key(self) -> tuple[Any, ...]:
-        """Settings that models depend on: where they change, models start afresh."""
+        """Settings that models depend on: if one changes, models start afresh."""
         return (self.policy, self.settings, self.dim, self.scoped, self.seed, self.reward_range)
 
     @property
     def shadow_key(self) -> tuple[Any, ...]:
-        """The same for the shadow's models."""
+        """Settings that the shadow's models depend on."""
         return (self.shadow, self.dim, self.scoped, self.seed, self.reward_range)
 
 

@@ -1,6 +1,6 @@
-"""What commands come to: an event of the log, or a refusal.
+"""Results of commands: an event of the log, or a refusal.
 
-The log holds everything that is needed to do it all again, and nothing that can be computed from it.
+The log holds everything that is needed to repeat it, and nothing that can be computed from it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Decided(Event, frozen=True, tag="decision"):
     propensity : float
         The probability with which that arm was drawn.
     votes : tuple of int
-        What the policy chose. One number, or one for each time it was asked if its choices are random.
+        What the policy chose: one number, or, if its choices are random, one for each time it was asked.
     shadow : int
         What the shadow policy would have played; -1 without one.
     version, learned : int
@@ -94,7 +94,7 @@ class Late(Event, frozen=True, tag="late"):
 
 
 class Ticked(Event, frozen=True, tag="tick"):
-    """The windows that were due by now closed."""
+    """The windows that were due closed."""
 
 
 AnyEvent = Configured | Catalogued | Decided | Rewarded | Late | Ticked
@@ -130,7 +130,7 @@ class Run(NamedTuple):
 
     @classmethod
     def of(cls, loop: int, shard: int, first: int, bodies: Sequence[bytes]) -> Run:
-        """Put events together that are encoded already."""
+        """Join events that are already encoded."""
         return cls(loop, shard, first, first + len(bodies) - 1, encode([msgspec.Raw(body) for body in bodies]))
 
     def event(self, seq: int) -> bytes:

@@ -33,9 +33,9 @@ class Learner:
     Attributes
     ----------
     knows_vote : bool
-        Whether a pool's last vote still holds if nothing was learned since, and nobody else is to be asked.
+        Whether a pool's last vote still holds if nothing was learned since, and no shadow must be asked.
     asking_changes : bool
-        Whether being asked changes some policy, so that a logged decision must be asked for again.
+        Whether `choose` changes some policy, so that a logged decision must be asked for again.
     """
 
     __slots__ = (
@@ -81,7 +81,8 @@ class Learner:
     def ask(self, owner: str, pool: Pool) -> tuple[tuple[int, ...], int]:
         """What a scope's policy votes for, and what its shadow would play (-1 for nothing).
 
-        A policy that plays all arms alike has no votes, one that draws at random has several, others have one.
+        A policy that plays every arm with the same probability has no votes, any other random policy has several, the
+        rest have one.
 
         Raises
         ------
@@ -154,10 +155,10 @@ class Learner:
             for record, value in zip(records, values, strict=True):
                 self.learn(record, value)
         for record in due:
-            record.features = None  # no longer needed, and may be large
+            record.features = None  # features are no longer needed, and may be large
 
     def learn(self, record: Open, value: float) -> None:
-        """Teach a reward to the models that decided, unless others have taken their place since."""
+        """Teach a reward to the models that decided, unless newer models have replaced them."""
         record.learned = True
         state, shadow = self._state, self.shadow
         x, owner, number = self._features(record), record.scope, record.number

@@ -1,6 +1,6 @@
-"""One loop: what each command does, and what each event of the log does again.
+"""One loop: what each command does, and how each event of the log is repeated.
 
-A command checks, acts and returns the event that records what it did; `apply` does what a logged event once did. Both
+A command checks, acts and returns the event that records what it did; `apply` repeats a logged event. Both
 end in the same few methods, so that a recovered loop equals the live one byte for byte. Nothing here reads a clock or
 touches the disk.
 """
@@ -51,9 +51,9 @@ class Loop:
     outbox : Outbox
         What the store does not have yet.
     bounds : pair of float
-        The lowest and the highest reward that it takes.
+        The lowest and the highest reward that the loop takes.
     known : dict
-        Closed decisions that the store knows, as far as the present commands ask for them.
+        Closed decisions from the store that the present commands ask for.
     """
 
     __slots__ = (
@@ -88,7 +88,7 @@ class Loop:
     # Settings ------------------------------------------------------------------------------------------------------
 
     def _build(self, models: Models | None, shadow: Models | None) -> None:
-        """Make what follows from the settings; models that are None start afresh, or come from the store."""
+        """Build everything that depends on the settings; models that are None start afresh, or come from the store."""
         state = self.state
         config, (main_epoch, shadow_epoch) = state.config, state.epochs
         if models is None:
@@ -202,7 +202,7 @@ class Loop:
     # The log -------------------------------------------------------------------------------------------------------
 
     def apply(self, event: AnyEvent, *, verify: bool = False) -> bool:
-        """Do what a logged event did.
+        """Repeat what a logged event did.
 
         With `verify`, decisions are made again; False is returned if one comes out differently.
         """

@@ -10,13 +10,13 @@ import numpy as np
 from driftbandit.core import Ints
 
 BLOCK = 1024
-"""Decisions whose numbers are drawn together."""
+"""Number of decisions whose random numbers are drawn together."""
 
 
 class Draws:
     """The random numbers of a loop's decisions, one block of decisions at a time.
 
-    Decision `number` uses ``drawn[2 * (number % BLOCK)]`` and the one after it, once `turn_to` got its block.
+    Decision `number` uses ``drawn[2 * (number % BLOCK)]`` and the number after it, once `turn_to` has drawn its block.
 
     >>> draws = Draws("news", 0, 7)
     >>> draws.turn_to(3)

@@ -136,14 +136,14 @@ class Models:
     load : callable
         Reads the packed state of a scope from the store; returns None if the store has none.
     limit : int
-        How many scopes to keep in memory; `trim` leaves those used longest ago to the store.
+        How many scopes to keep in memory; `trim` leaves the scopes used longest ago to the store.
     hot : int
         How many scopes to keep as policy objects.
 
     Attributes
     ----------
     example : SavedPolicy
-        A fresh policy that is never used; its traits are those of all.
+        A fresh policy that is never used; all policies here have its traits.
     fresh : bytes
         The packed state of a fresh policy.
     """
@@ -174,7 +174,7 @@ class Models:
         return policy
 
     def peek(self, scope: str) -> SavedPolicy | None:
-        """The policy of a scope, to look at and not to change; None if the scope was never met."""
+        """The policy of a scope, for reading only; None if the scope was never met."""
         policy = self._hot.get(scope)
         if policy is None and (data := self._slab.get(scope) or self._load(scope)) is not None:
             policy = self._build().restore(unpack(data))
@@ -217,11 +217,11 @@ class Models:
         self._changed.clear()
 
     def trim(self) -> bool:
-        """Forget saved scopes, those used longest ago first, down to the limit; False if too few are saved."""
+        """Forget saved scopes down to the limit, the one used longest ago first; False if too few are saved."""
         excess = len(self) - self._limit
         if excess <= 0:
             return True
-        # Some more than needed, so that not every batch has to look for the next one.
+        # Some more than needed, so that not every batch has to trim.
         excess += self._limit // 10
         clean: list[str] = []
         for scope in self._slab:

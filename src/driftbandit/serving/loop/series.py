@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 TIERS = ((5_000, 720), (60_000, 1_440), (3_600_000, 2_160))
-"""Length of a bucket in milliseconds, and how many of that length are kept: an hour, a day, 90 days."""
+"""Tiers of buckets: length in milliseconds, and how many are kept (an hour, a day, 90 days in all)."""
 
 
 class Bucket(msgspec.Struct, array_like=True, gc=False):
@@ -18,7 +18,7 @@ class Bucket(msgspec.Struct, array_like=True, gc=False):
     changes: int = 0
     misses: tuple[float, float, float] | None = None
     """The leading member's miss rate, and the bounds above which a member is spawned and the leading one is retired.
-    Looked up once per bucket, since that costs more than learning."""
+    Looked up once per bucket, since a look costs more than learning a reward."""
 
     def add(self, other: Bucket) -> None:
         """Add the counts of another bucket."""
@@ -61,7 +61,7 @@ class Series(msgspec.Struct, array_like=True):
         """The buckets of a tier, oldest first; the last one may still grow."""
         length, keep = TIERS[tier]
         merged: list[Bucket] = [msgspec.structs.replace(bucket) for bucket in self.tiers[tier]]
-        for finer in self.tiers[:tier][::-1]:  # what has not been rolled up yet
+        for finer in self.tiers[:tier][::-1]:  # buckets that have not been rolled up yet
             for bucket in finer[-1:]:
                 start = bucket.start - bucket.start % length
                 if not merged or merged[-1].start < start:

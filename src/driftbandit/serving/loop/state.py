@@ -1,4 +1,4 @@
-"""What a loop knows, with snapshots of it, and what of it the store does not have yet."""
+"""What a loop knows, its snapshots, and what the store does not have yet."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Counts(msgspec.Struct):
     decisions, rewards, late : int
         Decisions made, rewards that came in time, and rewards that came too late.
     closed, missing : int
-        Windows that closed with a reward or a default for one, and windows that closed without a reward.
+        Windows that closed with a reward or a default reward, and windows that closed with neither.
     reward_sum : float
         Rewards of closed windows, defaults included.
     learned, refused : int
@@ -32,8 +32,8 @@ class Counts(msgspec.Struct):
     shadow_decisions, shadow_agreed : int
         Decisions that the shadow policy saw, and those where it would have played the same arm.
     shadow_closed, shadow_weight, shadow_reward :
-        Of the decisions it saw whose windows closed: their number, the sum of their weights (1 / propensity where it
-        would have played the same arm, else 0) and the sum of weight times reward.
+        Decisions that the shadow saw and whose windows closed: their number, the sum of their weights (1 / propensity
+        if the shadow would have played the same arm, else 0) and the sum of weight times reward.
     """
 
     decisions: int = 0
@@ -55,7 +55,7 @@ class Counts(msgspec.Struct):
     def shadow_ips(self) -> float | None:
         """What the shadow policy would have earned per decision, estimated by inverse propensity.
 
-        The sum of weight times reward, over all decisions; None before the first window closed.
+        The sum of weight times reward, divided by the number of decisions; None before the first window closed.
 
         >>> Counts(shadow_closed=4, shadow_weight=5.0, shadow_reward=2.0).shadow_ips
         0.5
@@ -64,7 +64,7 @@ class Counts(msgspec.Struct):
 
     @property
     def shadow_snips(self) -> float | None:
-        """The same estimate, self-normalised: over the sum of weights instead of the number of decisions.
+        """The self-normalised `shadow_ips`: divided by the sum of weights instead of the number of decisions.
 
         >>> Counts(shadow_closed=4, shadow_weight=5.0, shadow_reward=2.0).shadow_snips
         0.4
@@ -78,7 +78,7 @@ class Counts(msgspec.Struct):
 
 
 class Core(msgspec.Struct, array_like=True):
-    """Everything but the models, as a snapshot holds it."""
+    """The part of a snapshot that is not models."""
 
     seq: int
     time: int
@@ -105,18 +105,18 @@ class State:
     arms_version, catalogue : int, Catalogue or None
         The arms and their version.
     epochs : pair of int
-        Generation of the models of each role: it grows when settings make them start afresh.
+        Generation of the models of each role; it grows when new settings make the models start afresh.
     counts, series : Counts, Series
         What happened so far, and over time.
     recent : dict
         Decisions by id: those that are open, and those that are closed but not in the store's index yet.
     due : Due
-        The open ones, sorted by when their windows close.
+        Open decisions, sorted by when their windows close.
     bucket, bucket_ends : Bucket, int
         The series' bucket of the present time, and when it ends; see `turn_over`.
     """
 
-    # Python finds attributes sooner in slots than in a dictionary of so many.
+    # With this many attributes, Python finds them faster in slots than in a dictionary.
     __slots__ = (
         "arms_version",
         "bucket",
@@ -247,11 +247,11 @@ class Outbox:
     Attributes
     ----------
     events : list
-        The latest events; the last of them is the loop's last.
+        The latest events, up to the loop's last.
     sealed : list of Run
-        Events before those, encoded.
+        Earlier events, already encoded.
     closed : list
-        Id, event's number and reward of decisions that closed.
+        Decisions that closed: id, number of the event, reward.
     found : list of Found
         Changes that were detected.
     saved_at : int
@@ -270,7 +270,7 @@ class Outbox:
         self.saved_at = 0
 
     def seal(self, seq: int, least: int = 1) -> None:
-        """Encode the latest events, if there are at least so many; `seq` is the number of the last."""
+        """Encode the latest events if there are at least `least`; `seq` is the number of the last."""
         count = len(self.events)
         if count >= least:
             self.sealed.append(Run(self._number, self._shard, seq - count + 1, seq, encode(self.events)))

@@ -11,7 +11,7 @@ import msgspec
 
 
 class Open(msgspec.Struct, array_like=True, gc=False):
-    """A decision whose window is open, or closed so lately that the store does not know it yet.
+    """A decision whose window is open, or closed so recently that the store does not know it yet.
 
     Attributes
     ----------
@@ -24,9 +24,9 @@ class Open(msgspec.Struct, array_like=True, gc=False):
     number : int
         The arm's number, for policies that know arms by number.
     features : bytes, int or None
-        Of the arm: bytes of its own, or a row of the catalogue as it is now, or nothing.
+        The arm's features: its own bytes, a row of the present catalogue, or None.
     weight : float
-        Of its reward in the estimate of the shadow's value: 1 / propensity if both chose the same arm, else 0.
+        Weight of its reward in the estimate of the shadow's value: 1 / propensity if both chose the same arm, else 0.
     """
 
     id: str
@@ -56,8 +56,8 @@ class ClosedRow(msgspec.Struct, frozen=True, gc=False):
 class Due:
     """Open decisions, sorted by when their windows close; of two that close together, the earlier decision is first.
 
-    Windows usually have one length, so that new decisions go to the end of a queue. After windows were made shorter,
-    new ones may close before older ones: those are kept in a heap beside the queue.
+    Windows usually have one length, so new decisions go to the end of a queue. After windows were made shorter, new
+    decisions may close before older ones; these new decisions are kept in a heap beside the queue.
 
     >>> due = Due()
     >>> for seq, expires in enumerate((5, 9, 7)):

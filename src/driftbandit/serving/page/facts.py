@@ -19,7 +19,7 @@ MOST_EVENTS = 1_000
 """How many of the latest changes the page looks at."""
 
 SPANS = {"hour": 0, "day": 1, "90 days": 2}
-"""Tiers by what they reach back to."""
+"""Tiers by how far back they reach."""
 
 _MOST_POINTS = 180
 _SHORTEST = 60_000
@@ -69,7 +69,7 @@ class Facts:
 
     @property
     def times(self) -> Times:
-        """From the first bucket, at most as long as the tier reaches back, to now."""
+        """The time shown: from the first bucket, or as far back as the tier reaches, to now."""
         length, keep = TIERS[self.tier]
         end = -(-self.now // length) * length
         first = self.buckets[0].start if self.buckets else end
@@ -77,7 +77,7 @@ class Facts:
 
     @property
     def alarms(self) -> list[Event]:
-        """Changes of the shown model that say that something happened out there."""
+        """Changes of the shown model that signal a change in the world."""
         return [event for event in self.events if event.kind in ALARMS]
 
     @property
@@ -122,7 +122,7 @@ def recent(buckets: Sequence[Bucket], now: int, length: int) -> tuple[float, flo
 
 
 def merged(engine: Engine, name: str, tier: int, last: int | None = None) -> list[Bucket]:
-    """A loop's buckets over all its shards here, or the last of them."""
+    """A loop's buckets, summed over all its shards in this process; with `last`, only the last few."""
     found: dict[int, Bucket] = {}
     for part in engine.parts(name):
         for bucket in part.series.buckets(tier)[-last if last else None :]:
@@ -131,13 +131,13 @@ def merged(engine: Engine, name: str, tier: int, last: int | None = None) -> lis
 
 
 def model_of(engine: Engine, name: str, scope: str) -> dict[str, Any] | None:
-    """A scope's model; None if it was never met here."""
+    """A scope's model; None if this process never met the scope."""
     return next((found for part in engine.parts(name) if (found := describe(part, scope)) is not None), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Brief:
-    """A loop in the overview."""
+    """One loop of the overview."""
 
     name: str
     config: LoopConfig

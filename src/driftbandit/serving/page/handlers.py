@@ -2,7 +2,7 @@
 
 A person signs in with a key of role read or admin, which the browser keeps in a cookie that scripts cannot read. The
 cookie opens the page and nothing else: the API takes keys from the Authorization header only. Browsers send cookies
-along with requests that another site makes up, but such a request changes nothing, and the site cannot see the answer.
+along with requests that another site forges, but a forged request changes nothing, and the site cannot see the answer.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _HEADERS = (
 )
 _PAUSE_S = 1.0
 _TURNS = 60
-"""After so many turns an event stream ends. The browser connects again, and its key is checked again."""
+"""Turns after which an event stream ends. The browser then connects again, and its key is checked again."""
 _FRESH_S = 0.8
 _MOST_SCOPES = 10
 
@@ -111,7 +111,7 @@ class Page:
                     return
 
     async def _draw(self, view: View) -> tuple[Facts | None, dict[str, Markup]]:
-        """The sections of a view. They are drawn at most about once a second, however many people look at it."""
+        """The sections of a view. They are drawn at most about once per second, however many people look."""
         known = self._drawn.get(view)
         if known is not None and time.monotonic() - known[0] < _FRESH_S:
             return known[1:]
@@ -185,7 +185,7 @@ class Page:
         return _see("/", _cookie("", request) + "; Max-Age=0")
 
     def refuse(self, request: Request, status: int, detail: str) -> Response:
-        """An error as a page: the sign-in form for whoever has no key, or the wrong one."""
+        """An error as a page; without a key, or with the wrong one, the sign-in form."""
         if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             why = "This service asks for a key." if request.cookie(COOKIE) is None else detail
             return _html(status, shell.sign_in(why, request.query_string.decode("latin-1")))
@@ -205,7 +205,7 @@ def _html(status: int, body: bytes) -> Response:
 
 
 def _see(target: str, cookie: str | None = None) -> Response:
-    """Send the browser elsewhere; only to the page itself, whatever the form said."""
+    """Redirect the browser, but only within the page, whatever the form said."""
     query = parse_qs(target.partition("?")[2])
     kept = {name: values[0] for name, values in query.items() if name in ("loop", "span", "scope")}
     place = "/" + ("?" + urlencode(kept) if kept else "")

@@ -32,7 +32,7 @@ def all_sections(facts: Facts) -> dict[str, Markup]:
 
 
 def tiles(facts: Facts) -> Markup:
-    """The numbers of the moment."""
+    """The current numbers."""
     rate, mean = recent(facts.buckets, facts.now, TIERS[facts.tier][0])
     totals = facts.totals
     alarms = sum(event.kind in ALARMS for event in facts.all_events)
@@ -90,7 +90,7 @@ def _dumbbell(move: Move, low: float, size: float) -> Markup:
 
 
 def _gist(facts: Facts, rows: list[Move]) -> str:
-    """Which features gained and which lost: those that moved at least half as much as the first."""
+    """Which features gained and which lost, among those that moved at least half as much as the first."""
     least = 0.5 * abs(rows[0].after - rows[0].before)
     up = [_feature(facts, move.feature) for move in rows if move.after - move.before >= max(least, 1e-9)]
     down = [_feature(facts, move.feature) for move in rows if move.before - move.after >= max(least, 1e-9)]

@@ -1,4 +1,4 @@
-"""What a change history says: who was in charge when, and which weights moved."""
+"""What a change history tells: which model was in charge when, and which weights moved."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Lane:
 
 
 def latest(events: Sequence[Event], rounds: int) -> list[Event]:
-    """The events of the present model: where a loop's settings changed, its rounds were counted anew."""
+    """The events of the present model; rounds are counted anew when a loop's settings change."""
     start = 0
     for place, event in enumerate(events):
         if place and event.round < events[place - 1].round:
@@ -86,7 +86,7 @@ def latest(events: Sequence[Event], rounds: int) -> list[Event]:
 
 
 def lanes(events: Sequence[Event], began: int, members: Iterable[dict[str, Any]], leader: int | None) -> list[Lane]:
-    """Who was there when, by order of birth.
+    """When each model was in the policy, in order of birth.
 
     Parameters
     ----------
@@ -95,9 +95,9 @@ def lanes(events: Sequence[Event], began: int, members: Iterable[dict[str, Any]]
     began : int
         When its first member started, as far as is known.
     members : iterable of dict
-        The members that are there now; none for a policy with one model at a time.
+        The present members; none for a policy with one model at a time.
     leader : int or None
-        Which of them chooses.
+        The member that chooses.
     """
     if any(event.kind == "restarted" for event in events) or not (present := {m["id"] for m in members}):
         starts = [began, *(event.time for event in events)]

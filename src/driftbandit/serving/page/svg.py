@@ -1,4 +1,5 @@
-"""Charts as SVG. A chart is as wide as its place, and its text does not shrink: places across are percentages.
+"""Charts as SVG. A chart fills the width it is given and its text does not shrink: horizontal positions are
+percentages.
 
 All elements are made by `tag`, which escapes what it is given.
 """
@@ -13,7 +14,7 @@ from datetime import UTC, datetime
 from markupsafe import Markup, escape
 
 WIDE = 1000.0
-"""Units across in which lines are drawn; they are stretched to the width there is, without their strokes."""
+"""Width of the space in which lines are drawn; it is stretched to the chart's width, the strokes are not."""
 
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
 _STEPS = [
@@ -28,13 +29,13 @@ _MARGIN = 5.0  # per cent at both ends where no label fits
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """The axis across, in milliseconds since 1970."""
+    """The horizontal axis, in milliseconds since 1970."""
 
     start: int
     end: int
 
     def at(self, time: float) -> float:
-        """Place of a time in per cent, inside the chart."""
+        """Horizontal position of a time, in per cent of the chart."""
         return min(100.0, max(0.0, 100.0 * (time - self.start) / (self.end - self.start)))
 
     def ticks(self) -> list[tuple[float, str]]:
@@ -57,7 +58,7 @@ def label(time: int, step: int = _SECOND) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The axis upwards: values from `low` to `high` on so many pixels."""
+    """The vertical axis: values from `low` to `high` on so many pixels."""
 
     low: float
     high: float
@@ -65,7 +66,7 @@ class Values:
     height: float
 
     def at(self, value: float) -> float:
-        """Place of a value in pixels from the top."""
+        """Vertical position of a value, in pixels from the top."""
         return self.top + self.height * (1.0 - (value - self.low) / (self.high - self.low))
 
     @classmethod
@@ -104,13 +105,13 @@ def tag(name: str, attributes: Mapping[str, object], *children: str) -> Markup:
 
 
 def chart(height: int, name: str, *parts: Markup, axis: bool = False) -> Markup:
-    """The whole picture; `name` is read out to those who do not see it. With `axis` there is room on its left."""
+    """The whole picture; screen readers read out `name`. With `axis` there is room on the left."""
     kind = "chart axis" if axis else "chart"
     return tag("svg", {"class": kind, "width": "100%", "height": height, "role": "img", "aria-label": name}, *parts)
 
 
 def stretched(height: int, *parts: Markup) -> Markup:
-    """Shapes in a space of 1000 across, stretched to the width there is."""
+    """Shapes in a space 1000 wide, stretched to the chart's width."""
     box = {"viewBox": f"0 0 {WIDE:g} {height}", "preserveAspectRatio": "none", "aria-hidden": "true"}
     return tag("svg", {"width": "100%", "height": height, **box}, *parts)
 
@@ -133,7 +134,7 @@ def grid(times: Times, values: Values | None, bottom: int) -> list[Markup]:
 
 
 def vertical(kind: str, x: str, top: float, bottom: float) -> Markup:
-    """A line downwards."""
+    """A vertical line."""
     return tag("line", {"class": kind, "x1": x, "x2": x, "y1": top, "y2": bottom})
 
 
@@ -150,7 +151,7 @@ def line(points: Sequence[tuple[float, float]], kind: str) -> Markup:
 
 
 def area(points: Sequence[tuple[float, float]], floor: float, kind: str) -> Markup:
-    """What lies between points and a floor."""
+    """The area between points and a floor."""
     if len(points) < 2:
         return Markup()
     first, last = points[0][0] * WIDE / 100, points[-1][0] * WIDE / 100
@@ -159,7 +160,7 @@ def area(points: Sequence[tuple[float, float]], floor: float, kind: str) -> Mark
 
 
 def mark(place: float, top: int, bottom: int, text: str) -> Markup:
-    """A detected change: a line down the chart with a flag, and what there is to say of it."""
+    """A detected change: a vertical line with a flag and a description."""
     x = f"{place:.2f}%"
     return tag(
         "g",

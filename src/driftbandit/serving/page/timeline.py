@@ -46,7 +46,7 @@ def _reward_chart(facts: Facts, points: list[Bucket]) -> Markup:
     pieces: list[list[tuple[float, float]]] = []
     for place, point in enumerate(drawn):
         if not place or points[place].start - points[place - 1].start > 3 * step:
-            pieces.append([])  # nothing happened for a while: lift the pen
+            pieces.append([])  # nothing happened for a while: interrupt the line
         pieces[-1].append(point)
     shapes = [shape for piece in pieces for shape in (svg.area(piece, floor, "area"), svg.line(piece, "line"))]
     others = [event for event in facts.all_events if facts.config.scoped and event.kind in ALARMS]
@@ -73,7 +73,7 @@ def _reward_chart(facts: Facts, points: list[Bucket]) -> Markup:
 
 
 def _column(kind: str, left: float, width: float, y: str, height: str, title: str) -> Markup:
-    """A rectangle from a place across, in per cent; `title` is shown where the pointer rests on it."""
+    """A rectangle at a horizontal position in per cent; `title` is shown when the pointer rests on it."""
     place = {"x": f"{left:.2f}%", "y": y, "height": height, "width": f"{width:.2f}%"}
     return svg.tag("rect", {"class": kind, **place}, svg.tag("title", {}, title))
 

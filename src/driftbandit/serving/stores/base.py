@@ -11,7 +11,7 @@ from driftbandit.serving.loop.windows import ClosedRow
 
 
 class StoreError(Exception):
-    """The store could not do what was asked. The caller must assume that nothing of it happened."""
+    """The store could not do what was asked. The caller must assume that nothing was done."""
 
 
 class Fenced(StoreError):
@@ -138,7 +138,7 @@ class Store(Protocol):
     """
 
     shards: int
-    """Into how many shards the scopes are divided."""
+    """Number of shards into which scopes are divided."""
 
     def reader(self) -> Store:
         """Open a second connection, for reading and for keys."""
@@ -228,5 +228,5 @@ class Store(Protocol):
         ...
 
     def revoke_key(self, key_id: str, time: int) -> bool:
-        """Revoke an access key; False if there is none of that id."""
+        """Revoke an access key; False if no key has that id."""
         ...

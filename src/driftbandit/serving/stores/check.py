@@ -1,4 +1,4 @@
-"""The conformance test of stores: it asks one store to keep each promise of the protocol."""
+"""The conformance test of stores: it checks that a store keeps each promise of the protocol."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
 """Which process writes to which shard of a PostgreSQL store.
 
 A process holds shards by lease: a row with its number, an expiry that it renews every second, and a token that grows
-whenever the shard changes hands. Every commit locks and checks those rows, so a process that slept through its lease
-cannot write any more.
+whenever the shard changes hands. Every commit locks and checks these rows, so a process that slept through its lease
+can no longer write.
 
 A process also holds an advisory lock as long as its connection lives. Once that lock is gone, others take its shards
-without waiting for the lease to end. A process may fall asleep in the middle of a transaction, with locks that stop
-everybody else: when its lease has ended, the others end its connection. For that, all processes must log in as one
+without waiting for the lease to end. A process may fall asleep in the middle of a transaction and hold locks that stop
+everybody else; once its lease has ended, the others end its connection. To allow that, all processes must log in as one
 role.
 """
 
@@ -57,7 +57,7 @@ class Leases:
         return self._db.execute(sql, values).fetchall()
 
     def hold(self) -> dict[int, int]:
-        """Renew what is held, take a fair share of what nobody holds, and give back what is more than that.
+        """Renew the held shards, take a fair share of the free ones, and give back any surplus.
 
         Returns the token of each shard that is held.
         """
@@ -96,7 +96,7 @@ class Leases:
         return dict(self._tokens)
 
     def _end_sleepers(self) -> None:
-        """End the connections of processes that slept through their lease, and with them the locks they hold."""
+        """End the connections of processes that slept through their lease, which frees their locks."""
         self._all(
             "SELECT pg_terminate_backend(l.pid) FROM processes p JOIN pg_locks l "
             "ON l.locktype = 'advisory' AND l.classid = %s AND l.objid = p.id::oid AND l.granted "

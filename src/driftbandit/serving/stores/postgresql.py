@@ -132,7 +132,7 @@ class PostgreSQLStore(SQLStore):
                 self._db.close()
 
     def hold(self) -> dict[int, int]:
-        """Renew what is held, take a fair share of what nobody holds, and give back what is more than that."""
+        """Renew the held shards, take a fair share of the free ones, and give back any surplus."""
         if self._leases is None:
             return {}
         with _errors():

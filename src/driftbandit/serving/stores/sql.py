@@ -24,7 +24,7 @@ _LOOP = "number, name, version, config, arms_version, arms"
 class SQLStore(ABC):
     """The part of a store that is the same for all databases.
 
-    A database adds its connection, its tables, who may write, and the few statements that it does in its own way.
+    Each database adds its connection, its tables, who may write, and the few statements that differ.
     """
 
     # What a database does in its own way ---------------------------------------------------------------------------
@@ -43,7 +43,7 @@ class SQLStore(ABC):
 
     @abstractmethod
     def _insert_closed(self, closed: Closed) -> None:
-        """Add closed decisions, except those that are there already."""
+        """Add closed decisions, except those already stored."""
 
     @abstractmethod
     def _runs(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, bytes]]:
@@ -185,5 +185,5 @@ class SQLStore(ABC):
         self._do("INSERT INTO keys VALUES (?, ?, ?, ?, ?, ?)", *values)
 
     def revoke_key(self, key_id: str, time: int) -> bool:
-        """Revoke an access key; False if there is none of that id."""
+        """Revoke an access key; False if no key has that id."""
         return bool(self._all("UPDATE keys SET revoked = coalesce(revoked, ?) WHERE id = ? RETURNING id", time, key_id))

@@ -59,7 +59,7 @@ class SQLiteStore(SQLStore):
     Parameters
     ----------
     path : path
-        The database file; made, with its folder, where it is missing.
+        The database file; made, with its folder, if missing.
     writer : bool
         Whether to write the log, which one process at a time may. Otherwise only keys can be written.
     vfs : str, optional
@@ -126,7 +126,7 @@ class SQLiteStore(SQLStore):
             self._db.close()
         self._connect()
         if self._lock is not None:
-            with _errors():  # a disk that cannot take this is not ready for more
+            with _errors():  # a disk that cannot take this cannot take more
                 self._db.execute("PRAGMA user_version = 2")
                 self._db.execute("PRAGMA user_version = 1")
 
