@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import psycopg
 import pytest
 from msgspec.msgpack import encode
 
@@ -240,14 +241,21 @@ def test_a_postgresql_database_without_a_store_is_left_alone(database: str) -> N
     with pytest.raises(StoreError, match="there is no store in this database"):
         PostgreSQLStore(database, create=False)
     store = PostgreSQLStore(database, shards=3)
+    idle = store.reader()
+    assert idle.hold() == {}, "a reader takes nothing, though nobody else has it"
+    idle.close()
     assert store.hold() == {0: 1, 1: 1, 2: 1}
     assert store.hold() == {0: 1, 1: 1, 2: 1}
     reader = PostgreSQLStore(database, create=False, writer=False, shards=9)
     assert reader.shards == 3
     reader.close()
     store.close()
+    with psycopg.connect(database) as other:
+        assert other.execute("SELECT count(*) FROM shards WHERE holder IS NOT NULL").fetchone() == (0,)
+        assert other.execute("SELECT count(*) FROM processes").fetchone() == (0,)
     again = PostgreSQLStore(database)
     assert again.hold() == {0: 2, 1: 2, 2: 2}, "another holder, another token"
+    again._db.close()  # the connection is lost
     again.close()
     with pytest.raises(StoreError, match="PostgreSQL: OperationalError"):
         PostgreSQLStore("postgresql://tester@/postgres?host=/nowhere")
