@@ -10,6 +10,7 @@ from driftbandit.kernels import evidence, scales
 from driftbandit.kernels.ridge import absorb, multiply, row_size
 
 DIM, NU, NOISE, CAP = 3, 4.0, 0.25, 200.0
+ONE = np.array([1.0])
 
 
 def log_marginal(x, rewards, mean, ridge):
@@ -252,3 +253,32 @@ def test_a_wider_model_must_explain_more():
     widths = math.log(2.0) + math.log(3 / 2) + math.log(4 / 3) - 3 * math.log(4.0)
     assert best == 0
     assert strongest == pytest.approx(3.5 * math.log((4.0 + 90.0) / 4.0) - 0.5 * widths)
+
+
+def test_sums_stand_behind_the_row_of_any_size():
+    """Two features: the row has six numbers, the seven sums follow."""
+    rungs = np.zeros((1, evidence.rung_size(2)))
+    evidence.give_birth(rungs[0], np.zeros(2), 1.0, 1e12, NU, NOISE)
+    x = np.array([1.0, 1.0])
+    evidence.show(rungs, x, 0.5, np.empty(2), 3.0, 0.0, NOISE, -1.0, NU, False, CAP)
+    likelihood = stats.t.logpdf(0.5, NU, scale=NOISE**0.5) - stats.t.logpdf(0.0, NU)
+    own = 0.25 / NOISE
+    sums = [3.0, own, 0.0, 3.0 - own, NU, NU * NOISE + 0.25, likelihood + 1.0]
+    np.testing.assert_allclose(rungs[0, 6:], sums, atol=1e-9)
+    np.testing.assert_allclose(rungs[0, :6], [1.0, 0.0, 0.0, 0.0, 0.0, 0.0], atol=1e-9)
+    assert evidence.lead(rungs[0], 2) == pytest.approx(likelihood + 1.0)
+    assert evidence.noise_since(rungs[0], 2) == (pytest.approx((NU * NOISE + 0.25) / 5.0), 5.0)
+
+
+def test_wide_models_are_judged_by_their_logarithms_too():
+    """The rung has a prior variance of a million: ln(1e6) / 2 = 6.9 against it, though its errors are no larger."""
+    rungs = np.zeros((1, evidence.rung_size(1)))
+    evidence.give_birth(rungs[0], np.zeros(1), 1.0, 1e-6, NU, NOISE)
+    found = [evidence.show(rungs, ONE, 0.0, np.empty(1), 12.0, 0.0, NOISE, 0.0, NU, False, CAP) for _ in range(3)]
+    width = math.log(1.0 + 1e6) + math.log(2.0) + math.log(1.5)
+    strongest = 3.5 * math.log((4.0 + 36.0) / 4.0) - 0.5 * width
+    assert strongest < 3.0
+    assert found[2] == (-1, 0.0)
+    more = [evidence.show(rungs, ONE, 0.0, np.empty(1), 60.0, 0.0, NOISE, 0.0, NU, False, CAP) for _ in range(3)]
+    width += math.log(4 / 3) + math.log(5 / 4) + math.log(6 / 5)
+    assert more[2] == (0, pytest.approx(5.0 * math.log((4.0 + 216.0) / 4.0) - 0.5 * width, rel=1e-6))

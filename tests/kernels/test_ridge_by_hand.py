@@ -88,14 +88,14 @@ def test_squares_by_hand_in_both_ways(monkeypatch, work):
     )
 
 
-@pytest.mark.parametrize(("side", "usable"), [(1e7, True), (1.0000001e7, False)])
-def test_features_may_be_as_large_as_rounding_allows(side, usable):
-    """|x|^2 of 1e14 times the ridge, which is 1 here."""
-    settings = np.array([1.0, 0.0, 0.0, 0.0, 1.0])
-    x = np.array([side, 0.0])
+@pytest.mark.parametrize(("rest", "usable"), [(0.0, True), (0.3, False)])
+def test_features_may_be_as_large_as_rounding_allows(rest, usable):
+    """|x|^2 of 1e14 times the ridge, which is 1/4 here."""
+    settings = np.array([0.25, 0.0, 0.0, 0.0, 1.0])
+    x = np.array([5e6, rest])
     known = row_of(0.0, np.zeros(2), np.eye(2))
     before = known.copy()
-    assert ridge.usable(np.array([[1.0, 1.0], x]), 1.0) == usable
+    assert ridge.usable(np.array([[1.0, 1.0], x]), 0.25) == usable
     assert np.isfinite(ridge.predict(settings, known, x)).all() == usable
     assert math.isfinite(ridge.project(settings, known, x)[2]) == usable
     assert ridge.optimistic_arm(settings, known[np.newaxis], 0, x[np.newaxis]) == (0 if usable else -1)
@@ -158,12 +158,23 @@ def test_arms_that_only_look_good_do_not_win():
     assert ridge.optimistic_arm(settings, known, 0, np.array([[0.0, -1.0], [3.0, 0.0], [0.0, 1.0]])) == 2
 
 
+@pytest.mark.parametrize("work", [0, 10**9])
+def test_small_bonuses_count_as_much_as_large_ones(monkeypatch, work):
+    """Scores .1 + .1, and 0 + .5 twice."""
+    monkeypatch.setattr(ridge, "_BLAS_WORK", work)
+    known = row_of(0.0, np.array([1.0, 0.0]), np.eye(2))[np.newaxis]
+    settings = np.array([1.0, 0.0, 0.0, 0.0, 1.0])
+    assert plain(ridge.optimistic_arm)(settings, known, 0, np.array([[0.1, 0.0], [0.0, 0.5], [0.0, 0.5]])) == 1
+
+
 def test_the_eigenvalue_bound_by_hand():
     """Eigenvalues 1 and 3: mean 2, variance 1, so at most 2 + sqrt((d - 1) 1) = 3. What follows is ignored."""
     for matrix in (np.diag([1.0, 3.0]), np.array([[2.0, 1.0], [1.0, 2.0]])):
         bound = ridge._largest_eigenvalue_bound(row_of(0.0, np.zeros(2), matrix, 99.0, 99.0), 2)
         assert bound == pytest.approx(3.0, rel=2e-9)
         assert bound > 3.0
+    small = ridge._largest_eigenvalue_bound(row_of(0.0, np.zeros(2), np.diag([0.01, 0.03])), 2)
+    assert small == pytest.approx(0.03, rel=2e-9)
     alone = ridge._largest_eigenvalue_bound(row_of(0.0, np.zeros(1), np.array([[5.0]])), 1)
     assert alone == pytest.approx(5.0, rel=2e-9)
     three = ridge._largest_eigenvalue_bound(row_of(0.0, np.zeros(3), np.diag([1.0, 2.0, 6.0])), 3)
@@ -186,6 +197,27 @@ def test_a_sampled_theta_by_hand():
     assert ridge.sampled_theta_arm(flat, 0, np.eye(2)[::-1].copy(), np.array([-99.0, 99.0]), 2.0) == 1
 
 
+@pytest.mark.parametrize("scale", [0.01, 1.0])
+def test_samples_of_theta_follow_the_covariance(scale):
+    """An arm against nothing: the choice is the sign of the arm's reward under the sample."""
+    rng = np.random.default_rng(1)
+    bank, factor = row_of(4.0, 0.1 * THETA, scale * MATRIX)[np.newaxis], np.linalg.cholesky(scale * MATRIX)
+    chosen, expected = [], []
+    for noise in rng.standard_normal((40, 3)):
+        sample = 0.1 * THETA + 1.5 * factor @ noise
+        for direction in rng.standard_normal((4, 3)):
+            chosen.append(ridge.sampled_theta_arm(bank, 0, np.array([direction, np.zeros(3)]), noise, 1.5))
+            expected.append(int(sample @ direction < 0.0))
+    assert chosen == expected
+    assert 0.2 < np.mean(chosen) < 0.8
+
+
+def test_rounding_below_zero_is_no_variance():
+    """[[1, 1], [1, 1 - 1e-16]] has no root; the second weight is as good as known by the first."""
+    bank = row_of(1.0, np.zeros(2), np.array([[1.0, 1.0], [1.0, np.nextafter(1.0, 0.0)]]))[np.newaxis]
+    assert ridge.sampled_theta_arm(bank, 0, np.array([[0.0, -1.0], [0.0, 1.0]]), np.array([1.0, -9.0]), 1.0) == 1
+
+
 def test_a_sample_per_arm_by_hand():
     bank = np.array([np.full(10, np.nan), row()])
     for seed in range(20):
@@ -197,7 +229,16 @@ def test_a_sample_per_arm_by_hand():
 
 @pytest.mark.parametrize(
     ("scores", "best"),
-    [([1.0], 0), ([1.0, 2.0], 1), ([2.0, 1.0, 2.0], 0), ([-3.0, -2.0], 1), ([1.0, np.nan], -1), ([np.inf, 1.0], -1)],
+    [
+        ([1.0], 0),
+        ([1.0, 2.0], 1),
+        ([2.0, 1.0, 2.0], 0),
+        ([-3.0, -2.0], 1),
+        ([1.0, np.nan], -1),
+        ([np.inf, 1.0], -1),
+        ([], -1),
+        ([1.0 - TIE, 1.0], 0),
+    ],
 )
 def test_the_first_of_the_best(scores, best):
     assert ridge.first_best(np.array(scores)) == best

@@ -29,8 +29,8 @@ class Mutant:
 
 
 def _is_marker(node: NodeOrLeaf) -> bool:
-    """Whether this is the star before keyword parameters: no operator, and its mutants are none either."""
-    return node.type == "operator" and node.parent.type in ("parameters", "lambdef", "param")
+    """Whether this is a star that multiplies nothing, as before arguments: its mutants are no Python."""
+    return node.type == "operator" and node.value in ("*", "**") and node.parent.type not in ("term", "power")
 
 
 class Source:

@@ -8,6 +8,8 @@ import pytest
 from driftbandit import DLinUCB
 from driftbandit.core import LARGEST
 from driftbandit.kernels import windows
+from driftbandit.models import TunedRidge
+from driftbandit.policies.choosing_memory.dlinucb import ENTRIES
 
 ONE = np.array([1.0])
 
@@ -42,6 +44,7 @@ def test_defaults_are_those_of_the_documentation():
         {"noise": -0.01},
         {"delta": 0.0},
         {"delta": 1.0},
+        {"delta": 1.5},
         {"window_delta": 1.0},
         {"radius": "printed"},
         {"counting": "printed"},
@@ -52,6 +55,26 @@ def test_settings_outside_their_limits_are_refused(settings):
     (name,) = settings
     with pytest.raises(ValueError, match=f"^{name}: expected"):
         DLinUCB(2, **({"noise": 0.1} | settings))
+
+
+def test_a_noise_may_be_unknown_instead():
+    with pytest.raises(ValueError, match=r"^noise: expected .* \(or 'auto'\)"):
+        DLinUCB(2, -0.5)
+
+    def build(dim, *, ridge, explore, delta):
+        return TunedRidge(dim, ridge=ridge, explore=explore, delta=delta)
+
+    policy = DLinUCB(1, "auto", model=build)
+    policy.learn(ONE, 1.0)
+    assert policy.judges_clicks, "0 or 1, so far"
+
+
+def test_what_the_arena_tries():
+    (variants,) = ENTRIES[0].variants
+    explored = [f"{preset} {explore}" for preset in ("table1", "released") for explore in (0.1, 0.3, 0.6)]
+    assert list(variants.builders(ENTRIES[0])) == explored
+    tried = variants.settings(None, preset="released", explore=0.3)
+    assert tried == {"explore": 0.3, "counting": "released", "radius": "released"}
 
 
 def test_settings_on_their_limits_are_taken():
@@ -162,8 +185,9 @@ def test_who_makes_room_crossed_the_bound_of_doubt():
     assert policy._bank[:3, 1].tolist() == [10.0, 12.0, 0.0]
     free = standing(3, 5, 4, max_members=4)
     assert [change.kind for change in free._review()] == ["spawned"]
-    lost = standing(3, 9, 4, max_members=3)  # who is lost makes room enough
-    assert [(change.kind, change.member) for change in lost._review()] == [("spawned", 3), ("retired", 1)]
+    for most in (3, 4):
+        lost = standing(3, 9, 4, max_members=most)  # who is lost makes room enough
+        assert [(change.kind, change.member) for change in lost._review()] == [("spawned", 3), ("retired", 1)]
 
 
 def test_a_member_retired_without_a_reward_is_worth_a_warning():
@@ -271,7 +295,7 @@ def test_of_many_rewards_the_first_that_cannot_be_used_is_named():
     for x, reward in zip(xs[:2], rewards[:2], strict=True):
         other.learn(x, reward)
     assert bytes_of(policy) == bytes_of(other)
-    with pytest.raises(ValueError, match=r"^features: "):
+    with pytest.raises(ValueError, match=r"^features: an absolute value of 1e\+09 is too large"):
         policy.learn_many(xs[2:], rewards[2:])
     assert policy.rounds == 2
 

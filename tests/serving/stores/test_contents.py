@@ -15,6 +15,7 @@ from driftbandit.serving.stores.base import (
     Batch,
     ChangeRow,
     Closed,
+    Fenced,
     KeyRow,
     LoopRow,
     Run,
@@ -191,6 +192,7 @@ def test_after_a_failure_the_store_works_on(store: Any) -> None:
     store.commit(Batch(events=[Run.of(number, 0, 2, bodies(2, 2))]))
     assert [seq for seq, _ in store.events(number, 0, 0, 9)] == [1, 2]
     reader = store.reader()
+    assert reader.hold() == {}
     assert [seq for seq, _ in reader.events(number, 0, 0, 9)] == [1, 2]
     with pytest.raises(StoreError):
         reader.commit(Batch(events=[Run.of(number, 0, 3, bodies(3, 3))]))
@@ -284,7 +286,29 @@ def test_how_a_sqlite_file_is_written(tmp_path: Path) -> None:
 
 
 def test_a_postgresql_store_has_sixteen_shards_unless_told_otherwise(database: str) -> None:
-    store = PostgreSQLStore(database)
+    store = PostgreSQLStore(database, advertise="http://me")
     assert store.shards == 16
+    assert store.holder(15) is None
     assert store.hold() == dict.fromkeys(range(16), 1)
+    assert store.holder(15) == "http://me"
+    assert store.holder(16) is None
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"events": [Run.of(1, 0, 1, [encode("ghost")])]},
+        {"changes": [ChangeRow(1, 0, 1, 1, 1, "ann", b"{}")]},
+        {"closed": [Closed(1, 0, [("d", 1, None)])]},
+        {"snapshots": [Snapshot(1, 0, 1, b"", [], (1, 1))]},
+    ],
+    ids=lambda part: next(iter(part)),
+)
+def test_nothing_is_written_to_a_shard_that_is_not_held(database: str, part: dict[str, Any]) -> None:
+    store = PostgreSQLStore(database, shards=2)
+    with pytest.raises(Fenced, match=r"shards \[0\] are no longer all held by this process"):
+        store.commit(Batch(**part))
+    store.hold()
+    store.commit(Batch(**part))
     store.close()
