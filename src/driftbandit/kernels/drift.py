@@ -75,7 +75,7 @@ def choose(rules: Floats, memo: Floats, bank: Floats, features: Floats) -> int:
     experts = len(rules) - RULES
     weights = memo[MEMO : MEMO + 1 + experts]
     model = mixture.blend(memo, weights, bank[INCUMBENT:], rules[MIX] > 0.0, d)
-    scores, sizes = np.empty(count), np.empty(count)
+    scores = np.empty(count)
     largest, least = 0.0, math.inf
     for k in range(count):
         mean, size = 0.0, 0.0
@@ -84,24 +84,23 @@ def choose(rules: Floats, memo: Floats, bank: Floats, features: Floats) -> int:
             size += features[k, i] * features[k, i]
         if not finite(size):
             return NOT_USABLE
-        scores[k], sizes[k] = mean, size
+        scores[k] = mean
         largest = max(largest, size)
         least = min(least, size)
     if largest < _SMALLEST:
         return 0
     most = _LARGEST * memo[FIRST_SQUARE]
     if most == 0.0 or (least > most and memo[ROUNDS] < _TRIAL):  # if all are too large, the first arm was too small
-        scores[:] = 0.0
-        variances, explore = sizes, rules[EXPLORE]
+        for k in range(count):
+            scores[k] = rules[EXPLORE] * math.sqrt(_size(features[k]))
     elif largest > most:
         return NOT_USABLE
     else:
         variances = squares(model, features)
         explore = mixture.exploration(memo, rules[EXPLORE], rules[EXPLORE_MOST], model, variances, d)
-    best = -math.inf
-    for k in range(count):
-        scores[k] += explore * math.sqrt(variances[k])
-        best = max(best, scores[k])
+        for k in range(count):
+            scores[k] += explore * math.sqrt(variances[k])
+    best = np.max(scores)
     pick = 0
     while scores[pick] < best - TIE * abs(best):
         pick += 1
@@ -120,7 +119,8 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
     weights = memo[MEMO : MEMO + 1 + experts]
     elder, incumbent, rungs = bank[ELDER], bank[INCUMBENT], bank[EXPERTS + experts :]
     noise, clicks = memo[NOISE], are_clicks(memo)
-    z, errors, variances = np.empty(d), np.zeros(1 + experts), np.ones(1 + experts)
+    z, of_models = np.empty(d), np.empty((2, 1 + experts))
+    errors, variances = of_models[0], of_models[1]  # of models with weight; those without have none
 
     total = mixture.total_variance(memo, weights, bank[INCUMBENT:], d)
     width = _learn_models(rules[RULES:], memo, bank, x, reward, z, errors, variances)
@@ -157,9 +157,7 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
 @jit
 def _begin_round(memo: Floats, bank: Floats, experts: int, x: Floats, reward: float) -> float:
     """|x|^2, 0 if there is nothing to learn, -1 if it is not usable; sets the units if they are not known."""
-    size = 0.0
-    for i in range(len(x)):
-        size += x[i] * x[i]
+    size = _size(x)
     rounds, unit = memo[ROUNDS], memo[FIRST_SQUARE]
     too_large = size > _LARGEST * unit
     if not finite(size) or (too_large and rounds >= _TRIAL):
@@ -171,6 +169,15 @@ def _begin_round(memo: Floats, bank: Floats, experts: int, x: Floats, reward: fl
     if memo[REWARD_SQUARES] == 0.0 and reward != 0.0:
         memo[NOISE] = reward * reward
         memo[TASTE] = memo[PRIOR] = reward * reward / memo[FIRST_SQUARE]
+    return size
+
+
+@jit
+def _size(x: Floats) -> float:
+    """|x|^2."""
+    size = 0.0
+    for i in range(len(x)):
+        size += x[i] * x[i]
     return size
 
 

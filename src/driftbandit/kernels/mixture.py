@@ -37,7 +37,7 @@ def blend(memo: Floats, weights: Floats, rows: Floats, mix: bool, d: int) -> Flo
     """Row with the weighted mean of the models' means and covariances, or, without `mix`, of the heaviest model."""
     size = THETA + d + d * (d + 1) // 2
     result = np.zeros(size)
-    heaviest = np.argmax(weights)
+    heaviest = -1 if mix else np.argmax(weights)
     for m in range(len(weights)):
         weight = weights[m]
         if not mix:
