@@ -46,6 +46,7 @@ def test_defaults_are_those_of_the_documentation():
         {"delta": 1.0},
         {"delta": 1.5},
         {"window_delta": 1.0},
+        {"window_delta": 1.5},
         {"radius": "printed"},
         {"counting": "printed"},
     ],
