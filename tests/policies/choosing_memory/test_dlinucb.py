@@ -231,6 +231,7 @@ def test_every_linear_member_detects(model):
         ({"noise": math.nan}, "noise"),
         ({"delta": 0.0}, "delta"),
         ({"delta": 1.0}, "delta"),
+        ({"delta": 1.5}, "delta"),
         ({"spawn_delta": 0.5}, "spawn_delta"),
         ({"window_delta": 0.0}, "window_delta"),
         ({"window": 0}, "window"),

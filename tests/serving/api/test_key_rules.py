@@ -133,3 +133,16 @@ def test_at_one_a_second_no_two_requests_pass_at_once(monkeypatch: pytest.Monkey
     for _ in range(3):
         assert spend(allowance, "ann", 2) == [True, False]
         now[0] += 9.0
+
+
+def test_a_request_every_two_seconds_passes_at_half_a_request_per_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("driftbandit.serving.api.keys.time.monotonic", lambda: now[0])
+    allowance = Allowance(0.5)
+    assert spend(allowance, "ann", 2) == [True, False]
+    now[0] += 1.0
+    assert spend(allowance, "ann", 1) == [False]
+    now[0] += 1.0
+    assert spend(allowance, "ann", 2) == [True, False]
+    now[0] += 100.0
+    assert spend(allowance, "ann", 2) == [True, False], "no more than one request's worth is kept"

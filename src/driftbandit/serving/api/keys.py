@@ -96,8 +96,9 @@ class Allowance:
     def spend(self, key: str) -> None:
         """Take a token; raises HTTPError if there is none."""
         rate, now = self._rate, time.monotonic()
-        tokens, then = self._tokens.get(key, (rate, now))
-        tokens = min(max(rate, 1.0), tokens + (now - then) * rate)
+        most = max(rate, 1.0)  # also where a key may make a request every few seconds only
+        tokens, then = self._tokens.get(key, (most, now))
+        tokens = min(most, tokens + (now - then) * rate)
         if tokens < 1.0:
             raise HTTPError(429, f"more than {rate:g} requests a second with this key", {"retry-after": "1"})
         self._tokens[key] = tokens - 1.0, now
