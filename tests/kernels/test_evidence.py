@@ -282,3 +282,11 @@ def test_wide_models_are_judged_by_their_logarithms_too():
     more = [evidence.show(rungs, ONE, 0.0, np.empty(1), 60.0, 0.0, NOISE, 0.0, NU, False, CAP) for _ in range(3)]
     width += math.log(4 / 3) + math.log(5 / 4) + math.log(6 / 5)
     assert more[2] == (0, pytest.approx(5.0 * math.log((4.0 + 216.0) / 4.0) - 0.5 * width, rel=1e-6))
+
+
+def test_a_model_that_was_sure_and_right_needs_no_errors_of_the_others():
+    """Both predict both rewards exactly; the incumbent, with q = 1000, would have put up with anything."""
+    rungs = certain(0.0)
+    for _ in range(2):
+        found = evidence.show(rungs, ONE, 0.0, np.empty(1), 0.0, 1000.0, NOISE, 0.0, NU, False, CAP)
+    assert found == (0, pytest.approx(math.log(1001.0)))
