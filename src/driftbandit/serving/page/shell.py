@@ -6,7 +6,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from driftbandit.policies.registry import REGISTRY
+from driftbandit.policies.registry import title_of
 from driftbandit.serving.loop.series import TIERS
 from driftbandit.serving.page import svg
 from driftbandit.serving.page.facts import Brief, Facts, recent
@@ -18,7 +18,7 @@ def loop_page(facts: Facts, sections: dict[str, Markup], live: str, *, signed_in
     return render(
         "loop.html",
         name=facts.name,
-        policy=policy_title(facts.config.policy),
+        policy=title_of(facts.config.policy),
         models="one model per scope" if facts.config.scoped else "one model for everyone",
         config=facts.config,
         version=facts.version,
@@ -42,7 +42,7 @@ def _card(brief: Brief) -> dict[str, Any]:
     rate, mean = recent(brief.buckets, brief.now, TIERS[0][0])
     return {
         "name": brief.name,
-        "policy": policy_title(brief.config.policy),
+        "policy": title_of(brief.config.policy),
         "models": "one model per scope" if brief.config.scoped else "one model",
         "sparkline": _sparkline(brief),
         "mean": mean,
@@ -62,15 +62,6 @@ def _sparkline(brief: Brief) -> Markup:
     points = [(times.at(bucket.start), values.at(bucket.reward / bucket.closed)) for bucket in whole]
     shapes = svg.stretched(48, svg.area(points, 46, "area"), svg.line(points, "line"))
     return svg.chart(48, f"mean reward of {brief.name} lately", shapes)
-
-
-def policy_title(name: str) -> str:
-    """What a policy is called.
-
-    >>> policy_title("driftucb"), policy_title("dlinucb")
-    ('DriftUCB', 'dLinUCB')
-    """
-    return REGISTRY[name].title
 
 
 def sign_in(why: str, back: str) -> bytes:
