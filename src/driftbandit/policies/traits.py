@@ -19,6 +19,7 @@ _DESCRIBES = {
     "is_random": "choose",
     "is_uniform": "choose",
     "scores_each_arm": "choose",
+    "minds_pending": "choose",
     "scopes_apart": "learn",
     "learns_many": "learn",
 }
@@ -54,9 +55,9 @@ class Once:
 class Traits:
     """The traits of a policy; subclasses override what does not fit them.
 
-    A class that overrides `choose` must also define `is_random`, `is_uniform` and `scores_each_arm`; a class that
-    overrides `learn` must also define `scopes_apart` and `learns_many`. Inherited values describe the parents' methods,
-    so without a definition the cautious answers of `PolicyBase` hold.
+    A class that overrides `choose` must also define `is_random`, `is_uniform`, `scores_each_arm` and `minds_pending`; a
+    class that overrides `learn` must also define `scopes_apart` and `learns_many`. Inherited values describe the
+    parents' methods, so without a definition the cautious answers of `PolicyBase` hold.
     """
 
     dim: int | None = None
@@ -95,6 +96,13 @@ class Traits:
     """Whether every arm is scored by a model of its own and the highest score is played, as `PerArm` does it.
 
     If True, the policy has `row_of` and `draws`, from which its choices can be computed without calling `choose`.
+    """
+
+    minds_pending: ClassVar[bool] = False
+    """Whether `choose` takes `pending`, the number of its choices whose rewards are still to come.
+
+    If True, the same pool may be answered differently as `pending` grows, so that a batch of choices made before any
+    reward does not play one arm throughout.
     """
 
     # Scopes --------------------------------------------------------------------------------------------------------
