@@ -127,24 +127,38 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
     mixture.remember_pick(memo, weights, variances, total)
     learn_noise(memo, weights, errors, variances)
     nu = mixture.freedom(memo)
-    if clicks:
-        variances[:] = noise  # the law of a click depends on its mean alone
+    logs = variances  # from here on
+    for m in range(1 + experts if memo[EXPERTS_LIVE] > 0.0 else 1):
+        if clicks:
+            logs[m] = mixture.click_log_likelihood(memo, reward, reward - errors[m])
+        else:
+            logs[m] = mixture.log_likelihood(errors[m], variances[m], math.log(variances[m]), nu)
+    acting = theirs = logs[0]
     if memo[EXPERTS_LIVE] > 0.0:
-        acting = mixture.weigh(memo, rules[SHARE], weights, errors, variances, nu)
-    else:
-        acting = mixture.log_likelihood(errors[0], variances[0], math.log(variances[0]), nu)
+        share = rules[SHARE] * min(1.0, mixture.FADE / (incumbent[COUNT] + 1.0))
+        acting = mixture.weigh(memo, share, weights, logs)
 
     fired = 0
     if rules[DETECT] > 0.0:
         own, cap = errors[0] ** 2 / (width * noise), evidence.error_cap(memo)
-        best, strongest = evidence.show(rungs, x, reward, z, own, width - 1.0, noise, acting, nu, clicks, cap)
+        if clicks:
+            best, strongest = evidence.show_click(rungs, memo, x, reward, z, theirs, acting)
+        else:
+            best, strongest = evidence.show(rungs, x, reward, z, own, width - 1.0, noise, acting, nu, cap)
         threshold = evidence.threshold(memo, incumbent[COUNT], rules[DELTA])
-        if best >= 0 and strongest > threshold and evidence.ready(memo, d):
+        if (
+            best >= 0
+            and strongest > threshold
+            and evidence.ready(memo, d)
+            and evidence.material(memo, rungs[best], incumbent, d)
+        ):
             fired = 1
             memo[ALARM_EVIDENCE], memo[ALARM_THRESHOLD], memo[ALARM_AGE] = strongest, threshold, rungs[best, COUNT]
             _replace(memo, weights, incumbent, rungs, best, memo[MEMO + 1 + experts :])
 
     tally(memo, reward, size)
+    if are_clicks(memo) != clicks:
+        evidence.clear(rungs)  # their sums are of another kind
     rescale(memo, elder, d)
     if memo[REWARD_SQUARES] > 0.0:
         if start_experts(memo, bank[EXPERTS : EXPERTS + experts], elder[THETA : THETA + d]):

@@ -22,7 +22,7 @@ import math
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.mixture import log_likelihood
+from driftbandit.kernels.mixture import click_log_likelihood, log_likelihood
 from driftbandit.kernels.ridge import COUNT, THETA, absorb, multiply, row_size
 from driftbandit.kernels.scales import (
     ALL_COUNT,
@@ -33,11 +33,15 @@ from driftbandit.kernels.scales import (
     RECENT_COUNT,
     ROUNDS,
     SHRINK,
+    TASTE,
     are_clicks,
+    click_rate,
 )
 
-RUNGS = 10
-"""A young model lives for at most 2^(RUNGS - 1) rounds; older models were found to add nothing."""
+RUNGS = 16
+"""A young model lives for at most 2^(RUNGS - 1) rounds."""
+
+_NOISY_RUNGS = 10  # rungs used where rewards are not clicks; older models were found to add nothing there
 
 # Sums since a rung's birth, behind the row of its model:
 (
@@ -53,8 +57,10 @@ _SUMS = 7
 
 _WITHOUT_BEST = 3.0  # log-evidence that must remain when the single most telling reward is left out
 _ERROR_CAP = 200.0  # cap of a squared error, in units of the noise, if a new taste causes less
-_CLICK_CAUTION = 3.0  # extra log-evidence for an alarm on clicks, whose errors are skewed
+_CLICK_BIRTHS = 100.0  # births on clicks that count as having gone before
+_CLICK_TELLING = 4.0  # a birth needs this many of the rarer outcome over half its life
 _TELLING = 20.0  # a birth needs a new taste to amount, over half the model's life, to this many times the noise
+_MATERIAL = 1e-4  # least squared distance of weights for an alarm, in units of a taste's
 _LEAST_RIDGE = 1e-6  # ridge of a young model, in units of the first |x|^2
 _MOST_NU = 8.0  # most rewards' worth of noise that a young model takes over
 _CLICK_MOST_NU = 50.0  # most rewards' worth of noise for clicks, whose errors cannot be wild
@@ -66,10 +72,10 @@ def rung_size(dim: int) -> int:
 
 
 @jit
-def rung_of(born: int) -> int:
-    """The rung of a birth: how often two divides its round, up to the top rung."""
+def rung_of(born: int, rungs: int) -> int:
+    """The rung of a birth: how often two divides its round, up to the top one of `rungs`."""
     rung = 0
-    while born % 2 == 0 and rung < RUNGS - 1:
+    while born % 2 == 0 and rung < rungs - 1:
         born //= 2
         rung += 1
     return rung
@@ -107,7 +113,6 @@ def show(
     noise: float,
     acting: float,
     nu: float,
-    clicks: bool,
     cap: float,
 ) -> tuple[int, float]:
     """Show a reward to all rungs; returns the rung with the strongest evidence, -1 if none, and its log-evidence.
@@ -116,9 +121,8 @@ def show(
     ----------
     theirs, q :
         The incumbent's squared error over 1 + q, in units of `noise`, and its q = x' A^-1 x.
-    acting, nu, clicks :
-        Log-likelihood of the reward under the models that act, its degrees of freedom, and whether the law of a reward
-        depends on its mean alone.
+    acting, nu :
+        Log-likelihood of the reward under the models that act, and its degrees of freedom.
     cap :
         Cap of one squared error, in units of `noise`.
     """
@@ -141,14 +145,46 @@ def show(
         rung[sums + _NOISE_SUM] += own * noise
         rung[sums + _LOG_WIDTH] += log_width - their_log_width
         rung[sums + _LARGEST_GAIN] = max(rung[sums + _LARGEST_GAIN], theirs - own)
-        variance, log_variance = (noise, log_noise) if clicks else (noise * width, log_noise + log_width)
-        rung[sums + _LEAD] += log_likelihood(error, variance, log_variance, nu) - acting
+        rung[sums + _LEAD] += log_likelihood(error, noise * width, log_noise + log_width, nu) - acting
         evidence = _log_evidence(rung, sums, 0.0, max(strongest, _WITHOUT_BEST))
         if evidence > max(strongest, _WITHOUT_BEST) and (
             _log_evidence(rung, sums, rung[sums + _LARGEST_GAIN], _WITHOUT_BEST) > _WITHOUT_BEST
         ):
             best, strongest = k, evidence
     return best, strongest
+
+
+@jit
+def show_click(rungs: Floats, memo: Floats, x: Floats, reward: float, z: Floats, theirs: float, acting: float) -> tuple[int, float]:
+    """As `show`, for a click: evidence is the log-likelihood under a rung minus that under the incumbent, `theirs`."""
+    best, strongest = -1, _WITHOUT_BEST
+    sums = THETA + len(x) + len(x) * (len(x) + 1) // 2
+    for k in range(len(rungs)):
+        rung = rungs[k]
+        if rung[COUNT] < 0.0:
+            continue
+        mean, square, _ = multiply(rung, x, z)
+        own = click_log_likelihood(memo, reward, mean)
+        absorb(rung, z, reward - mean, 1.0 + max(square, 0.0))
+        gain = own - theirs
+        rung[sums + _OWN] -= own
+        rung[sums + _THEIRS] -= theirs
+        rung[sums + _LARGEST_GAIN] = max(rung[sums + _LARGEST_GAIN], gain)
+        rung[sums + _LEAD] += own - acting
+        evidence = rung[sums + _THEIRS] - rung[sums + _OWN]
+        if evidence > strongest and evidence - rung[sums + _LARGEST_GAIN] > _WITHOUT_BEST:
+            best, strongest = k, evidence
+    return best, strongest
+
+
+@jit
+def material(memo: Floats, rung: Floats, incumbent: Floats, d: int) -> bool:
+    """Whether a rung's weights differ from the incumbent's by more than rounding, bias and vanishing noise explain."""
+    distance = 0.0
+    for i in range(THETA, THETA + d):
+        distance += (rung[i] - incumbent[i]) ** 2
+    found: bool = distance > _MATERIAL * memo[TASTE]
+    return found
 
 
 @jit
@@ -160,24 +196,33 @@ def error_cap(memo: Floats) -> float:
 
 @jit
 def threshold(memo: Floats, age: float, delta: float) -> float:
-    """Log-evidence above which a young model replaces an incumbent that has learned `age` rewards."""
-    return math.log((age + 2.0) / delta) + (_CLICK_CAUTION if are_clicks(memo) else 0.0)
+    """Log-evidence above which a young model replaces an incumbent that has learned `age` rewards.
+
+    On clicks, births are rare, and each may raise a false alarm: what counts is how many there were.
+    """
+    if are_clicks(memo):
+        return math.log((age * min(1.0, click_rate(memo) / _CLICK_TELLING) + _CLICK_BIRTHS) / delta)
+    return math.log((age + 2.0) / delta)
 
 
 @jit
 def ready(memo: Floats, d: int) -> bool:
-    """Whether enough was seen for an alarm: 2 d rewards' worth of noise and, with clicks, d of the rarer outcome."""
+    """Whether enough was seen for an alarm: 2 d rewards' worth of noise and, with clicks, 2 d of the rarer outcome."""
     rarer = min(memo[HITS], memo[ROUNDS] - memo[HITS])
-    ready: bool = memo[ALL_COUNT] >= 2.0 * d and (not are_clicks(memo) or rarer >= d)
+    ready: bool = memo[ALL_COUNT] >= 2.0 * d and (not are_clicks(memo) or rarer >= 2.0 * d)
     return ready
 
 
 @jit
 def renew(memo: Floats, rungs: Floats, theta: Floats) -> None:
     """Replace the rung whose turn it is by a new model around `theta`, if the model could tell a shift from noise."""
-    rung = rung_of(int(memo[ROUNDS]))
     clicks = are_clicks(memo)
-    if not clicks and 2.0**rung * memo[PRIOR] * memo[FIRST_SQUARE] < _TELLING * memo[NOISE]:
+    rung = rung_of(int(memo[ROUNDS]), RUNGS if clicks else _NOISY_RUNGS)
+    if clicks:
+        if 2.0**rung * click_rate(memo) < _CLICK_TELLING:
+            clear(rungs[rung : rung + 1])
+            return
+    elif 2.0**rung * memo[PRIOR] * memo[FIRST_SQUARE] < _TELLING * memo[NOISE]:
         clear(rungs[rung : rung + 1])
         return
     ridge = max(memo[NOISE] / memo[PRIOR], _LEAST_RIDGE * memo[FIRST_SQUARE])

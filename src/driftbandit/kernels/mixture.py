@@ -19,7 +19,7 @@ import numpy as np
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
 from driftbandit.kernels.ridge import THETA
-from driftbandit.kernels.scales import NOISE, PICK_COUNT, PICK_SHARES, RECENT_COUNT, REWARD_SQUARES, are_clicks
+from driftbandit.kernels.scales import HIT_VALUE, NOISE, PICK_COUNT, PICK_SHARES, RECENT_COUNT, REWARD_SQUARES, are_clicks, click_rate
 
 _LIGHT = 1e-3  # a model with less weight does not act
 _PICKS = 0.98  # decay of the memory of arms played, which covers about 50 arms
@@ -28,6 +28,8 @@ _CLICK_EXPLORE = 0.8  # part of `explore` for clicks, whose noise is never taken
 
 _FREEDOM = 5.0  # degrees of freedom of the likelihood that weighs models: wild rewards must not move much weight
 _CLICK_FREEDOM = 50.0  # degrees of freedom for clicks, whose errors cannot be wild
+_LEAST_CHANCE = 0.2  # least probability of an outcome of a click, as a share of the rarer outcome's rate
+FADE = 2000.0  # age of the incumbent from which `share` falls as 1 / age
 _CLICK_SHARE = 0.3  # part of `share` for clicks, each of which tells little: weight must be able to build up
 _LARGEST_LOG = 700.0  # exp of more is infinite, exp of less than its negative is 0
 
@@ -105,8 +107,19 @@ def log_likelihood(error: float, variance: float, log_variance: float, nu: float
 
 
 @jit
-def weigh(memo: Floats, share: float, weights: Floats, errors: Floats, variances: Floats, nu: float) -> float:
-    """Weigh models by the likelihood of the reward, then redistribute `share` of the weight, half of it to the
+def click_log_likelihood(memo: Floats, reward: float, mean: float) -> float:
+    """Log-probability of a click, or of none, if the expected reward is `mean`.
+
+    Its probability is kept from 0 and 1 by a fifth of the rate of the rarer outcome.
+    """
+    least = _LEAST_CHANCE * click_rate(memo)
+    chance = min(max(mean / memo[HIT_VALUE], least), 1.0 - least)
+    return math.log(chance if reward != 0.0 else 1.0 - chance)
+
+
+@jit
+def weigh(memo: Floats, share: float, weights: Floats, logs: Floats) -> float:
+    """Weigh models by the log-likelihood of the reward, then redistribute `share` of the weight, half of it to the
     incumbent.
 
     Returns the log-likelihood under the mixture.
@@ -114,11 +127,7 @@ def weigh(memo: Floats, share: float, weights: Floats, errors: Floats, variances
     if are_clicks(memo):
         share *= _CLICK_SHARE
     count = len(weights)
-    logs = np.empty(count)
-    top = -math.inf
-    for m in range(count):
-        logs[m] = log_likelihood(errors[m], variances[m], math.log(variances[m]), nu)
-        top = max(top, logs[m])
+    top = np.max(logs)
     total = 0.0
     for m in range(count):
         weights[m] *= math.exp(logs[m] - top)

@@ -53,6 +53,7 @@ _FLOOR_AT_FIRST = 0.05  # share of the mean squared reward that is noise before 
 _ROUNDING = 1e-12  # share of the mean squared reward below which noise is rounding
 _CLICK_NOISE = 0.75  # least share of p (1 - p) that is noise
 _LEAST_PRIOR = 0.2  # least variance of a new taste, as a share of an average taste's
+_CLICK_LEAST_PRIOR = 0.5  # the same for clicks
 _CLICK_MISFITS = 0.02  # share of other values among the rewards that are not 0, above which rewards are not clicks
 
 
@@ -61,6 +62,13 @@ def are_clicks(memo: Floats) -> bool:
     """Whether the rewards are 0 or one other value, with few exceptions."""
     found: bool = memo[HITS] > 0.0 and memo[MISFITS] <= _CLICK_MISFITS * memo[HITS]
     return found
+
+
+@jit
+def click_rate(memo: Floats) -> float:
+    """Share of the rarer of the two outcomes, with one of each added."""
+    rate = (memo[HITS] + 1.0) / (memo[ROUNDS] + 2.0)
+    return min(rate, 1.0 - rate)
 
 
 @jit
@@ -142,7 +150,7 @@ def rescale(memo: Floats, elder: Floats, d: int) -> None:
     memo[TASTE] = memo[REWARD_SQUARES] / memo[FEATURE_SQUARES]
     # What the elder cannot explain beyond noise shows how far tastes spread around it.
     spread = max(memo[ELDER_ERRORS] / rounds - overall, 0.0) * rounds / memo[FEATURE_SQUARES]
-    memo[PRIOR] = min(max(spread, _LEAST_PRIOR * memo[TASTE]), memo[TASTE])
+    memo[PRIOR] = min(max(spread, (_CLICK_LEAST_PRIOR if are_clicks(memo) else _LEAST_PRIOR) * memo[TASTE]), memo[TASTE])
     length = 0.0
     for i in range(d):
         length += elder[THETA + i] * elder[THETA + i] / d
