@@ -1,13 +1,16 @@
 """DriftUCB in compiled code: the order of events in one choice and in one reward.
 
-The parts have their own files: `scales` (what is known about the world), `experts`, `mixture` (the weights,
-and who acts) and `evidence` (the ladder of young models and the alarm).
+The parts have their own files: `scales` (what is known about the world), `frames` (units and intercept), `experts`,
+`mixture` (the weights, and who acts), `draws` (how to act while answers are outstanding) and `evidence` (the ladder of
+young models and the alarm).
 
 A bank of rows holds the elder (all history), the incumbent (since the last alarm), the experts, and the ladder. Each is
 a `ridge` row ``[n, theta, matrix]`` with room for the ladder's sums; the matrix is A^-1 or, in an expert, a covariance.
+All models explain what a reward has beyond what the frame's anchor expects.
 `rules` are the settings, followed by the share of its knowledge that each expert keeps per round. `memo` holds what
-`scales` names, then the weights of incumbent and experts, then the incumbent's theta before the latest alarm. These are
-few arrays, because each costs time at every call.
+`scales` names, then the weights of incumbent and experts, then three vectors with room for the features and an
+intercept: the incumbent's theta before the latest alarm, the units of the frame, and the anchor. These are few arrays,
+because each costs time at every call.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import math
 import numpy as np
 
 from driftbandit.core import TIE, Floats
-from driftbandit.kernels import evidence, mixture
+from driftbandit.kernels import draws, evidence, frames, mixture
 from driftbandit.kernels.compile import finite, jit
 from driftbandit.kernels.experts import learn_expert, start_experts
 from driftbandit.kernels.ridge import COUNT, LARGEST_SQUARE, THETA, absorb, multiply, squares
@@ -26,16 +29,26 @@ from driftbandit.kernels.scales import (
     ALARM_EVIDENCE,
     ALARM_THRESHOLD,
     ALARMS,
+    ALL_COUNT,
+    ALL_SUM,
+    ANCHORED,
+    COLUMNS,
     ELDER_ERRORS,
     EXPERTS_LIVE,
-    FEATURE_SQUARES,
     FIRST_SQUARE,
+    FRAME,
     MEMO,
     NOISE,
     PRIOR,
+    RECENT_COUNT,
+    RECENT_SUM,
     REWARD_SQUARES,
     ROUNDS,
+    SPREAD,
+    STEADY_COUNT,
+    STEADY_SUM,
     TASTE,
+    TRIED,
     are_clicks,
     learn_noise,
     rescale,
@@ -54,34 +67,68 @@ NOT_USABLE = -1
 """Returned if features are not finite or too large."""
 
 _SMALLEST = 1e-200  # |x|^2 below this is taken to be 0
-_TRIAL = 128.0  # number of first rewards during which the unit of the features may turn out wrong
-_TOO_LARGE = 100.0  # a mean |x|^2 smaller than the unit by this factor shows that the unit was wrong
+_TOO_LARGE = 100.0  # a typical |x|^2 that differs from the unit by this factor shows that the unit was wrong
 _FIRST_RIDGE = 0.02  # ridge of the incumbent, in units of the first |x|^2
+_TOLD = 10.0  # rewards' worth of noise that being told the noise counts for
+_BEFORE, _UNITS, _ANCHOR = range(3)  # vectors at the end of `memo`
 _LARGEST = LARGEST_SQUARE * _FIRST_RIDGE  # largest |x|^2 that spoils no matrix, in the same unit
 
 
 def memo_size(dim: int, experts: int) -> int:
     """Length of `memo`."""
-    return MEMO + 1 + experts + dim
+    return MEMO + 1 + experts + 3 * (dim + 1)
 
 
 @jit
-def choose(rules: Floats, memo: Floats, bank: Floats, features: Floats) -> int:
+def before_alarm(memo: Floats, experts: int) -> Floats:
+    """Theta of the incumbent before the latest alarm."""
+    return _vector(memo, experts, _BEFORE)
+
+
+@jit
+def units_of(memo: Floats, experts: int) -> Floats:
+    """Units of the frame: the size of a weight, column by column, in units of `TASTE`'s root."""
+    return _vector(memo, experts, _UNITS)
+
+
+@jit
+def anchor_of(memo: Floats, experts: int) -> Floats:
+    """Weights around which all tastes lie."""
+    return _vector(memo, experts, _ANCHOR)
+
+
+@jit
+def _vector(memo: Floats, experts: int, which: int) -> Floats:
+    first = MEMO + 1 + experts
+    at = first + which * ((len(memo) - first) // 3)
+    vector: Floats = memo[at : at + int(memo[COLUMNS])]
+    return vector
+
+
+@jit
+def choose(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int) -> int:
     """Index of the arm with the highest mean + c * deviation under the mixture, ties to the lowest, or NOT_USABLE.
 
-    While nothing useful is known, the mean is 0 and the deviation is |x|.
+    While nothing useful is known, the mean is 0 and the deviation is |x|. With many answers `pending`, the arm is the
+    best under weights drawn from the mixture.
     """
-    count, d = features.shape
     experts = len(rules) - RULES
+    units = units_of(memo, experts)
+    count, d = len(pool), len(units)
+    features = pool if pool.shape[1] == d else _with_constant(pool)
     weights = memo[MEMO : MEMO + 1 + experts]
     model = mixture.blend(memo, weights, bank[INCUMBENT:], rules[MIX] > 0.0, d)
+    if memo[ANCHORED] > 0.0:
+        model[THETA : THETA + d] += anchor_of(memo, experts)
+    if pending >= draws.OUTSTANDING:
+        draws.draw(model, rules[EXPLORE], int(memo[ROUNDS]) + pending, d)
     scores = np.empty(count)
     largest, least = 0.0, math.inf
     for k in range(count):
         mean, size = 0.0, 0.0
         for i in range(d):
             mean += features[k, i] * model[THETA + i]
-            size += features[k, i] * features[k, i]
+            size += (features[k, i] * units[i]) ** 2
         if not finite(size):
             return NOT_USABLE
         scores[k] = mean
@@ -90,14 +137,18 @@ def choose(rules: Floats, memo: Floats, bank: Floats, features: Floats) -> int:
     if largest < _SMALLEST:
         return 0
     most = _LARGEST * memo[FIRST_SQUARE]
-    if most == 0.0 or (least > most and memo[ROUNDS] < _TRIAL):  # if all are too large, the first arm was too small
+    if memo[SPREAD] > 0.0 and most == 0.0:
+        most = largest
+    if most == 0.0 or (
+        least > most and memo[TRIED] < frames.TRIAL
+    ):  # if all are too large, the first arm was too small
         for k in range(count):
-            scores[k] = rules[EXPLORE] * math.sqrt(_size(features[k]))
+            scores[k] = rules[EXPLORE] * math.sqrt(_size(features[k], units))
     elif largest > most:
         return NOT_USABLE
-    else:
+    elif pending < draws.OUTSTANDING:
         variances = squares(model, features)
-        explore = mixture.exploration(memo, rules[EXPLORE], rules[EXPLORE_MOST], model, variances, d)
+        explore = mixture.exploration(memo, rules[EXPLORE], rules[EXPLORE_MOST], model, variances, units)
         for k in range(count):
             scores[k] += explore * math.sqrt(variances[k])
     best = np.max(scores)
@@ -110,10 +161,14 @@ def choose(rules: Floats, memo: Floats, bank: Floats, features: Floats) -> int:
 @jit
 def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -> int:
     """Learn one reward; 1 if it raised an alarm, whose numbers are then in `memo`, else 0, or NOT_USABLE."""
-    d = len(x)
-    reward = tame(memo, reward)
     experts = len(rules) - RULES
-    size = _begin_round(memo, bank, experts, x, reward)
+    units = units_of(memo, experts)
+    d = len(units)
+    if d > len(x):
+        x = _with_constant(x.reshape(1, len(x)))[0]
+    base = np.dot(x, anchor_of(memo, experts)) if memo[ANCHORED] > 0.0 else 0.0
+    surplus = tame(memo, reward - base)
+    size = _begin_round(memo, bank, experts, x, surplus, units)
     if size <= 0.0:
         return 0 if size == 0.0 else NOT_USABLE
     weights = memo[MEMO : MEMO + 1 + experts]
@@ -122,12 +177,12 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
     z, of_models = np.empty(d), np.empty((2, 1 + experts))
     errors, variances = of_models[0], of_models[1]  # of models with weight; those without have none
 
-    total = mixture.total_variance(memo, weights, bank[INCUMBENT:], d)
-    width = _learn_models(rules[RULES:], memo, bank, x, reward, z, errors, variances)
+    total = mixture.total_variance(memo, weights, bank[INCUMBENT:], units)
+    width = _learn_models(rules[RULES:], memo, bank, units, x, surplus, z, errors, variances)
     mixture.remember_pick(memo, weights, variances, total)
     learn_noise(memo, weights, errors, variances)
     nu = mixture.freedom(memo)
-    logs = variances  # from here on
+    logs = variances  # of the likelihoods, from here on
     for m in range(1 + experts if memo[EXPERTS_LIVE] > 0.0 else 1):
         if clicks:
             logs[m] = mixture.click_log_likelihood(memo, reward, reward - errors[m])
@@ -135,80 +190,128 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
             logs[m] = mixture.log_likelihood(errors[m], variances[m], math.log(variances[m]), nu)
     acting = theirs = logs[0]
     if memo[EXPERTS_LIVE] > 0.0:
-        share = rules[SHARE] * min(1.0, mixture.FADE / (incumbent[COUNT] + 1.0))
-        acting = mixture.weigh(memo, share, weights, logs)
+        acting = mixture.weigh(memo, mixture.faded(rules[SHARE], incumbent[COUNT]), weights, logs)
 
     fired = 0
     if rules[DETECT] > 0.0:
-        own, cap = errors[0] ** 2 / (width * noise), evidence.error_cap(memo)
         if clicks:
-            best, strongest = evidence.show_click(rungs, memo, x, reward, z, theirs, acting)
+            best, strongest = evidence.show_click(rungs, memo, x, reward, base, z, theirs, acting)
         else:
-            best, strongest = evidence.show(rungs, x, reward, z, own, width - 1.0, noise, acting, nu, cap)
+            own, cap = errors[0] ** 2 / (width * noise), evidence.error_cap(memo)
+            best, strongest = evidence.show(rungs, x, surplus, z, own, width - 1.0, noise, acting, nu, cap)
         threshold = evidence.threshold(memo, incumbent[COUNT], rules[DELTA])
-        if (
-            best >= 0
-            and strongest > threshold
-            and evidence.ready(memo, d)
-            and evidence.material(memo, rungs[best], incumbent, d)
-        ):
+        if best >= 0 and strongest > threshold and evidence.holds(memo, rungs[best], incumbent, units):
             fired = 1
             memo[ALARM_EVIDENCE], memo[ALARM_THRESHOLD], memo[ALARM_AGE] = strongest, threshold, rungs[best, COUNT]
-            _replace(memo, weights, incumbent, rungs, best, memo[MEMO + 1 + experts :])
+            _replace(memo, weights, incumbent, rungs, best, before_alarm(memo, experts))
 
-    tally(memo, reward, size)
+    tally(memo, reward, surplus, size)
     if are_clicks(memo) != clicks:
         evidence.clear(rungs)  # their sums are of another kind
-    rescale(memo, elder, d)
+    rescale(memo, elder, units)
     if memo[REWARD_SQUARES] > 0.0:
-        if start_experts(memo, bank[EXPERTS : EXPERTS + experts], elder[THETA : THETA + d]):
+        if start_experts(memo, bank[EXPERTS : EXPERTS + experts], elder[THETA : THETA + d], units):
             mixture.share_out(weights)
         if rules[DETECT] > 0.0 and incumbent[COUNT] >= 2.0:
-            evidence.renew(memo, rungs, elder[THETA : THETA + d])
+            evidence.renew(memo, rungs, elder[THETA : THETA + d], units)
     return fired
 
 
 @jit
-def _begin_round(memo: Floats, bank: Floats, experts: int, x: Floats, reward: float) -> float:
+def try_frames(rules: Floats, memo: Floats, bank: Floats, seen: Floats) -> bool:
+    """Find the best frame for all rewards so far, one in each line of `seen` behind the arm's features.
+
+    If it differs from the present one, everything is learned again in it; returns whether it does.
+    """
+    experts = len(rules) - RULES
+    d = seen.shape[1] - 1
+    units, anchor = np.empty(d + 1), np.empty(d + 1)
+    columns, typical = frames.best_frame(seen, units, anchor)
+    unit = memo[FIRST_SQUARE]
+    same = columns == int(memo[COLUMNS])
+    for i in range(columns):
+        same = same and units[i] == units_of(memo, experts)[i] and anchor[i] == anchor_of(memo, experts)[i]
+    if same and typical < _TOO_LARGE * unit and unit < _TOO_LARGE * typical:
+        return False
+    memo[COLUMNS] = float(columns)
+    memo[ANCHORED] = 1.0 if np.any(anchor != 0.0) else 0.0
+    units_of(memo, experts)[:] = units[:columns]
+    anchor_of(memo, experts)[:] = anchor[:columns]
+    learn_again(rules, memo, bank, seen, typical)
+    return True
+
+
+@jit
+def learn_again(rules: Floats, memo: Floats, bank: Floats, seen: Floats, typical: float) -> None:
+    """Learn all lines of `seen` from nothing, where an arm has |x|^2 = `typical`."""
+    _begin(memo, bank, len(rules) - RULES, typical)
+    for t in range(len(seen)):
+        learn(rules, memo, bank, seen[t, :-1].copy(), seen[t, -1])
+
+
+@jit
+def _with_constant(features: Floats) -> Floats:
+    """The features with a column of ones behind them."""
+    count, d = features.shape
+    result = np.ones((count, d + 1))
+    result[:, :d] = features
+    return result
+
+
+@jit
+def _begin_round(memo: Floats, bank: Floats, experts: int, x: Floats, surplus: float, units: Floats) -> float:
     """|x|^2, 0 if there is nothing to learn, -1 if it is not usable; sets the units if they are not known."""
-    size = _size(x)
-    rounds, unit = memo[ROUNDS], memo[FIRST_SQUARE]
-    too_large = size > _LARGEST * unit
-    if not finite(size) or (too_large and rounds >= _TRIAL):
+    size = _size(x, units)
+    if not finite(size):
         return -1.0
     if size < _SMALLEST:
         return 0.0
-    if too_large or (rounds == _TRIAL and _TOO_LARGE * memo[FEATURE_SQUARES] < rounds * unit):
-        _begin(memo, bank, experts, size, len(x))
-    if memo[REWARD_SQUARES] == 0.0 and reward != 0.0:
-        memo[NOISE] = reward * reward
-        memo[TASTE] = memo[PRIOR] = reward * reward / memo[FIRST_SQUARE]
+    if memo[FIRST_SQUARE] == 0.0:
+        _begin(memo, bank, experts, size)
+    if size > _LARGEST * memo[FIRST_SQUARE]:
+        return -1.0
+    if memo[REWARD_SQUARES] == 0.0 and surplus != 0.0 and memo[SPREAD] == 0.0:
+        memo[NOISE] = surplus * surplus
+        memo[TASTE] = memo[PRIOR] = surplus * surplus / memo[FIRST_SQUARE]
     return size
 
 
 @jit
-def _size(x: Floats) -> float:
-    """|x|^2."""
+def _size(x: Floats, units: Floats) -> float:
+    """|x|^2 in the frame's units."""
     size = 0.0
     for i in range(len(x)):
-        size += x[i] * x[i]
+        size += (x[i] * units[i]) ** 2
     return size
 
 
 @jit
-def _begin(memo: Floats, bank: Floats, experts: int, size: float, d: int) -> None:
-    """Start with nothing learned, and |x|^2 = `size` as the unit of the features."""
-    memo[:] = 0.0
+def _begin(memo: Floats, bank: Floats, experts: int, size: float) -> None:
+    """Start with nothing learned, and |x|^2 = `size` as the unit of the features.
+
+    Where it was told how tastes spread around the anchor, and the noise, start from there.
+    """
+    told = memo[NOISE] if memo[SPREAD] > 0.0 else 0.0
+    memo[:FRAME] = 0.0
     bank[:] = 0.0
     evidence.clear(bank[EXPERTS + experts :])
+    memo[MEMO : MEMO + 1 + experts] = 0.0
     memo[MEMO] = 1.0  # the incumbent's weight
     memo[NOISE] = 1.0
     memo[FIRST_SQUARE] = size
+    ridges = size, _FIRST_RIDGE * size
+    if told > 0.0:
+        memo[NOISE] = told
+        memo[RECENT_COUNT] = memo[STEADY_COUNT] = memo[ALL_COUNT] = _TOLD
+        memo[RECENT_SUM] = memo[STEADY_SUM] = memo[ALL_SUM] = _TOLD * told
+        memo[TASTE] = memo[PRIOR] = memo[SPREAD]
+        ridges = told / memo[SPREAD], told / memo[SPREAD]
+    units = units_of(memo, experts)
+    d = len(units)
     for model in range(2):
-        ridge = size if model == ELDER else _FIRST_RIDGE * size
         at = THETA + d
         for i in range(d):
-            bank[model, at + i] = 1.0 / ridge
+            bank[model, at + i] = units[i] * units[i] / ridges[model]
             at += i + 1
 
 
@@ -217,6 +320,7 @@ def _learn_models(
     keep: Floats,
     memo: Floats,
     bank: Floats,
+    units: Floats,
     x: Floats,
     reward: float,
     z: Floats,
@@ -237,7 +341,7 @@ def _learn_models(
     if memo[EXPERTS_LIVE] > 0.0:
         for m in range(1, len(errors)):
             row = bank[INCUMBENT + m]
-            errors[m], variances[m] = learn_expert(row, elder, x, reward, z, keep[m - 1], memo)
+            errors[m], variances[m] = learn_expert(row, elder, units, x, reward, z, keep[m - 1], memo)
     mean, square, _ = multiply(elder, x, z)
     error, spread = reward - mean, 1.0 + max(square, 0.0)
     memo[ELDER_ERRORS] += error * error / spread

@@ -82,14 +82,16 @@ def rung_of(born: int, rungs: int) -> int:
 
 
 @jit
-def give_birth(rung: Floats, mean: Floats, shrink: float, ridge: float, nu: float, noise: float) -> None:
-    """Start a model whose weights are N(shrink * mean, noise / ridge) and that knows `nu` rewards' worth of `noise`."""
+def give_birth(rung: Floats, mean: Floats, units: Floats, shrink: float, ridge: float, nu: float, noise: float) -> None:
+    """Start a model whose weights are N(shrink * mean, units^2 * noise / ridge) and that knows `nu` rewards' worth of
+    `noise`.
+    """
     d = len(mean)
     rung[:] = 0.0
     at = THETA + d
     for i in range(d):
         rung[THETA + i] = shrink * mean[i]
-        rung[at + i] = 1.0 / ridge
+        rung[at + i] = units[i] * units[i] / ridge
         at += i + 1
     rung[at + _NU] = nu
     rung[at + _NOISE_SUM] = nu * noise
@@ -155,8 +157,13 @@ def show(
 
 
 @jit
-def show_click(rungs: Floats, memo: Floats, x: Floats, reward: float, z: Floats, theirs: float, acting: float) -> tuple[int, float]:
-    """As `show`, for a click: evidence is the log-likelihood under a rung minus that under the incumbent, `theirs`."""
+def show_click(
+    rungs: Floats, memo: Floats, x: Floats, reward: float, base: float, z: Floats, theirs: float, acting: float
+) -> tuple[int, float]:
+    """As `show`, for a click: evidence is the log-likelihood under a rung minus that under the incumbent, `theirs`.
+
+    `base` is what the anchor expects; a rung's model explains what is beyond it.
+    """
     best, strongest = -1, _WITHOUT_BEST
     sums = THETA + len(x) + len(x) * (len(x) + 1) // 2
     for k in range(len(rungs)):
@@ -164,8 +171,8 @@ def show_click(rungs: Floats, memo: Floats, x: Floats, reward: float, z: Floats,
         if rung[COUNT] < 0.0:
             continue
         mean, square, _ = multiply(rung, x, z)
-        own = click_log_likelihood(memo, reward, mean)
-        absorb(rung, z, reward - mean, 1.0 + max(square, 0.0))
+        own = click_log_likelihood(memo, reward, base + mean)
+        absorb(rung, z, reward - base - mean, 1.0 + max(square, 0.0))
         gain = own - theirs
         rung[sums + _OWN] -= own
         rung[sums + _THEIRS] -= theirs
@@ -178,11 +185,17 @@ def show_click(rungs: Floats, memo: Floats, x: Floats, reward: float, z: Floats,
 
 
 @jit
-def material(memo: Floats, rung: Floats, incumbent: Floats, d: int) -> bool:
+def holds(memo: Floats, rung: Floats, incumbent: Floats, units: Floats) -> bool:
+    """Whether strong evidence makes an alarm: enough was seen, and the weights differ by more than rounding."""
+    return ready(memo, len(units)) and material(memo, rung, incumbent, units)
+
+
+@jit
+def material(memo: Floats, rung: Floats, incumbent: Floats, units: Floats) -> bool:
     """Whether a rung's weights differ from the incumbent's by more than rounding, bias and vanishing noise explain."""
     distance = 0.0
-    for i in range(THETA, THETA + d):
-        distance += (rung[i] - incumbent[i]) ** 2
+    for i in range(len(units)):
+        distance += ((rung[THETA + i] - incumbent[THETA + i]) / units[i]) ** 2
     found: bool = distance > _MATERIAL * memo[TASTE]
     return found
 
@@ -214,7 +227,7 @@ def ready(memo: Floats, d: int) -> bool:
 
 
 @jit
-def renew(memo: Floats, rungs: Floats, theta: Floats) -> None:
+def renew(memo: Floats, rungs: Floats, theta: Floats, units: Floats) -> None:
     """Replace the rung whose turn it is by a new model around `theta`, if the model could tell a shift from noise."""
     clicks = are_clicks(memo)
     rung = rung_of(int(memo[ROUNDS]), RUNGS if clicks else _NOISY_RUNGS)
@@ -227,7 +240,7 @@ def renew(memo: Floats, rungs: Floats, theta: Floats) -> None:
         return
     ridge = max(memo[NOISE] / memo[PRIOR], _LEAST_RIDGE * memo[FIRST_SQUARE])
     nu = min(max(memo[RECENT_COUNT], 0.5), _CLICK_MOST_NU if clicks else _MOST_NU)
-    give_birth(rungs[rung], theta, memo[SHRINK], ridge, nu, memo[NOISE])
+    give_birth(rungs[rung], theta, units, memo[SHRINK], ridge, nu, memo[NOISE])
 
 
 @jit

@@ -19,12 +19,12 @@ _EXPERT_SPREAD = 0.3  # prior variance of an expert's weights, in units of an av
 
 @jit
 def learn_expert(
-    row: Floats, elder: Floats, x: Floats, reward: float, z: Floats, keep: float, memo: Floats
+    row: Floats, elder: Floats, units: Floats, x: Floats, reward: float, z: Floats, keep: float, memo: Floats
 ) -> tuple[float, float]:
     """Let an expert drift towards the elder's (shrunken) weights and into doubt, then learn the reward.
 
-    Drift turns a covariance P into keep^2 P + lift. Drift and learning are done in one pass. Returns the error and its
-    variance.
+    Drift turns a covariance P into keep^2 P + lift * diag(units^2). Drift and learning are done in one pass. Returns
+    the error and its variance.
     """
     d = len(x)
     fade = keep * keep
@@ -34,7 +34,7 @@ def learn_expert(
     mean, square = 0.0, 0.0
     for i in range(d):
         row[THETA + i] = keep * row[THETA + i] + pull * elder[THETA + i]
-        z[i] = fade * z[i] + lift * x[i]
+        z[i] = fade * z[i] + lift * units[i] * units[i] * x[i]
         mean += row[THETA + i] * x[i]
         square += z[i] * x[i]
     error, variance = reward - mean, memo[NOISE] + max(square, 0.0)
@@ -47,14 +47,14 @@ def learn_expert(
         line = row[at : at + i + 1]
         for j in range(i + 1):
             line[j] = fade * line[j] - z[i] * z[j]
-        line[i] += lift
+        line[i] += lift * units[i] * units[i]
         at += i + 1
     row[COUNT] += 1.0
     return error, variance
 
 
 @jit
-def start_experts(memo: Floats, experts: Floats, theta: Floats) -> bool:
+def start_experts(memo: Floats, experts: Floats, theta: Floats, units: Floats) -> bool:
     """Give every expert the elder's weights and full doubt, if it is time; returns whether it was time.
 
     It is time once, when there is one reward's worth of noise for each feature.
@@ -69,6 +69,6 @@ def start_experts(memo: Floats, experts: Floats, theta: Floats) -> bool:
         at = THETA + d
         for i in range(d):
             row[THETA + i] = theta[i]
-            row[at + i] = _EXPERT_SPREAD * memo[TASTE]
+            row[at + i] = _EXPERT_SPREAD * memo[TASTE] * units[i] * units[i]
             at += i + 1
     return True

@@ -19,7 +19,16 @@ import numpy as np
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
 from driftbandit.kernels.ridge import THETA
-from driftbandit.kernels.scales import HIT_VALUE, NOISE, PICK_COUNT, PICK_SHARES, RECENT_COUNT, REWARD_SQUARES, are_clicks, click_rate
+from driftbandit.kernels.scales import (
+    HIT_VALUE,
+    NOISE,
+    PICK_COUNT,
+    PICK_SHARES,
+    RECENT_COUNT,
+    REWARD_SQUARES,
+    are_clicks,
+    click_rate,
+)
 
 _LIGHT = 1e-3  # a model with less weight does not act
 _PICKS = 0.98  # decay of the memory of arms played, which covers about 50 arms
@@ -29,7 +38,7 @@ _CLICK_EXPLORE = 0.8  # part of `explore` for clicks, whose noise is never taken
 _FREEDOM = 5.0  # degrees of freedom of the likelihood that weighs models: wild rewards must not move much weight
 _CLICK_FREEDOM = 50.0  # degrees of freedom for clicks, whose errors cannot be wild
 _LEAST_CHANCE = 0.2  # least probability of an outcome of a click, as a share of the rarer outcome's rate
-FADE = 2000.0  # age of the incumbent from which `share` falls as 1 / age
+_FADE = 2000.0  # age of the incumbent from which `share` falls as 1 / age
 _CLICK_SHARE = 0.3  # part of `share` for clicks, each of which tells little: weight must be able to build up
 _LARGEST_LOG = 700.0  # exp of more is infinite, exp of less than its negative is 0
 
@@ -56,9 +65,9 @@ def blend(memo: Floats, weights: Floats, rows: Floats, mix: bool, d: int) -> Flo
 
 
 @jit
-def exploration(memo: Floats, explore: float, most: float, mixture: Floats, variances: Floats, d: int) -> float:
+def exploration(memo: Floats, explore: float, most: float, mixture: Floats, variances: Floats, units: Floats) -> float:
     """How many standard deviations to add to the means of a pool whose arms have these variances."""
-    known = memo[PICK_SHARES] * _trace(mixture, d)
+    known = memo[PICK_SHARES] * _trace(mixture, units)
     if known > 0.0:
         spread = memo[PICK_COUNT] * np.sum(variances) / (len(variances) * _SLACK * known)
         explore = min(explore * max(spread, 1.0), most)
@@ -66,11 +75,11 @@ def exploration(memo: Floats, explore: float, most: float, mixture: Floats, vari
 
 
 @jit
-def total_variance(memo: Floats, weights: Floats, rows: Floats, d: int) -> float:
-    """Trace of the mixture's covariance."""
-    total: float = weights[0] * memo[NOISE] * _trace(rows[0], d)
+def total_variance(memo: Floats, weights: Floats, rows: Floats, units: Floats) -> float:
+    """Trace of the mixture's covariance, in the frame's units."""
+    total: float = weights[0] * memo[NOISE] * _trace(rows[0], units)
     for m in range(1, len(weights)):
-        total += weights[m] * _trace(rows[m], d)
+        total += weights[m] * _trace(rows[m], units)
     return total
 
 
@@ -138,6 +147,12 @@ def weigh(memo: Floats, share: float, weights: Floats, logs: Floats) -> float:
 
 
 @jit
+def faded(share: float, age: float) -> float:
+    """The share redistributed when the incumbent has learned `age` rewards: an old one need not prove itself daily."""
+    return share * min(1.0, _FADE / (age + 1.0))
+
+
+@jit
 def share_out(weights: Floats) -> None:
     """Give half of the weight to the incumbent and the rest to the experts in equal parts."""
     for m in range(len(weights)):
@@ -161,11 +176,11 @@ def _fair(model: int, count: int) -> float:
 
 
 @jit
-def _trace(row: Floats, d: int) -> float:
-    """Sum of the diagonal of a row's matrix."""
-    at = THETA + d
+def _trace(row: Floats, units: Floats) -> float:
+    """Sum of the diagonal of a row's matrix, in the frame's units."""
+    at = THETA + len(units)
     total = 0.0
-    for i in range(d):
-        total += row[at + i]
+    for i in range(len(units)):
+        total += row[at + i] / (units[i] * units[i])
         at += i + 1
     return total

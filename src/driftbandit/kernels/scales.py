@@ -1,8 +1,7 @@
 """What DriftUCB finds out about its world: the size of features, rewards and noise, and whether rewards are clicks.
 
 All of it is kept in a flat array, `memo`, in the slots named here. The slots of experts, ladder and mixture are
-described in their files. From `MEMO` on follow the weights of incumbent and experts, then the incumbent's theta before
-the latest alarm.
+described in their files. From `MEMO` on follow the weights of incumbent and experts, and what `drift` says.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from driftbandit.kernels.ridge import THETA
     ROUNDS,  # rewards learned, except those of arms without features
     REWARD_SQUARES,  # sum of the squares of these rewards
     FEATURE_SQUARES,  # sum of |x|^2 of the arms played
-    FIRST_SQUARE,  # |x|^2 of the first arm played, the unit of the features; 0 before the first arm
+    FIRST_SQUARE,  # |x|^2 of a typical arm, at first of the first one: the unit of the features; 0 before the first arm
     RECENT_SUM,  # squared errors of about the latest 50 rewards, the noise part of each
     RECENT_COUNT,  # how many rewards with exactly known means these are worth
     STEADY_SUM,  # the same two since the noise last jumped
@@ -39,8 +38,14 @@ from driftbandit.kernels.ridge import THETA
     ALARM_EVIDENCE,  # the latest alarm: log-evidence, its threshold, age of the new incumbent (`evidence`)
     ALARM_THRESHOLD,
     ALARM_AGE,
-) = range(25)
-MEMO = 25
+    COLUMNS,  # columns of the frame: the features, and one more with an intercept (`frames`)
+    TRIED,  # rewards remembered for the trial of frames
+    ANCHORED,  # 1 if the frame has an anchor that is not 0
+    SPREAD,  # mean variance of a weight around the anchor, if that was told, else 0 (`drift`)
+) = range(29)
+MEMO = 29
+FRAME = COLUMNS
+"""From here on, the slots hold for good, whatever else is begun anew."""
 
 _NOTHING = 1e-150  # the square of a smaller reward would be 0
 _WILDEST = 100.0  # a reward this many times larger than the others is a mistake, and must not set the scale
@@ -68,25 +73,26 @@ def are_clicks(memo: Floats) -> bool:
 def click_rate(memo: Floats) -> float:
     """Share of the rarer of the two outcomes, with one of each added."""
     rate = (memo[HITS] + 1.0) / (memo[ROUNDS] + 2.0)
-    return min(rate, 1.0 - rate)
+    rarer: float = min(rate, 1.0 - rate)
+    return rarer
 
 
 @jit
-def tame(memo: Floats, reward: float) -> float:
-    """The reward, capped at `_WILDEST` times the root mean square of the earlier rewards that were not 0."""
-    if abs(reward) < _NOTHING:
+def tame(memo: Floats, surplus: float) -> float:
+    """The surplus of a reward, capped at `_WILDEST` times the root mean square of the earlier ones."""
+    if abs(surplus) < _NOTHING:
         return 0.0
     if memo[HITS] > 0.0:
         most = _WILDEST * math.sqrt(memo[REWARD_SQUARES] / memo[HITS])
-        return min(max(reward, -most), most)
-    return reward
+        return min(max(surplus, -most), most)
+    return surplus
 
 
 @jit
-def tally(memo: Floats, reward: float, size: float) -> None:
-    """Add a reward of an arm with |x|^2 = `size` to the sums."""
+def tally(memo: Floats, reward: float, surplus: float, size: float) -> None:
+    """Add a reward of an arm with |x|^2 = `size` to the sums; `surplus` is its part above what the anchor says."""
     memo[ROUNDS] += 1.0
-    memo[REWARD_SQUARES] += reward * reward
+    memo[REWARD_SQUARES] += surplus * surplus
     memo[FEATURE_SQUARES] += size
     if reward != 0.0:
         if memo[HITS] == 0.0:
@@ -133,7 +139,7 @@ def take_over_noise(memo: Floats, noise: float, worth: float) -> None:
 
 
 @jit
-def rescale(memo: Floats, elder: Floats, d: int) -> None:
+def rescale(memo: Floats, elder: Floats, units: Floats) -> None:
     """Noise, size of a taste, prior of a new taste and trust in the elder, from all rewards so far."""
     if memo[REWARD_SQUARES] == 0.0:
         return
@@ -147,13 +153,14 @@ def rescale(memo: Floats, elder: Floats, d: int) -> None:
     if memo[RECENT_COUNT] < 1.0:
         noise = max(noise, _FLOOR_AT_FIRST * mean_square)
     memo[NOISE] = max(noise, _ROUNDING * mean_square)
-    memo[TASTE] = memo[REWARD_SQUARES] / memo[FEATURE_SQUARES]
+    memo[TASTE] = memo[SPREAD] if memo[SPREAD] > 0.0 else memo[REWARD_SQUARES] / memo[FEATURE_SQUARES]
     # What the elder cannot explain beyond noise shows how far tastes spread around it.
     spread = max(memo[ELDER_ERRORS] / rounds - overall, 0.0) * rounds / memo[FEATURE_SQUARES]
-    memo[PRIOR] = min(max(spread, (_CLICK_LEAST_PRIOR if are_clicks(memo) else _LEAST_PRIOR) * memo[TASTE]), memo[TASTE])
+    least = _CLICK_LEAST_PRIOR if are_clicks(memo) else _LEAST_PRIOR
+    memo[PRIOR] = min(max(spread, least * memo[TASTE]), memo[TASTE])
     length = 0.0
-    for i in range(d):
-        length += elder[THETA + i] * elder[THETA + i] / d
+    for i in range(len(units)):
+        length += (elder[THETA + i] / units[i]) ** 2 / len(units)
     # James-Stein: the elder is the mean of alarms + 1 tastes; not all are new, so the root counts them as fewer.
     tastes = math.sqrt(memo[ALARMS] + 1.0)
     memo[SHRINK] = max(0.0, 1.0 - spread / (tastes * length)) if length > 0.0 else 0.0

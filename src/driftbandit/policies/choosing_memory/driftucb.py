@@ -11,20 +11,22 @@ part buys.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from driftbandit.core import LARGEST, Change, Floats, as_dim, as_example, as_number, as_pool, as_reward, not_finite
-from driftbandit.kernels import drift, ridge, scales
+from driftbandit.kernels import drift, frames, ridge, scales
 from driftbandit.kernels.evidence import RUNGS, clear, rung_size
 from driftbandit.policies.base import PolicyBase
 from driftbandit.policies.entry import Entry, Variants, from_brief
 
 _ROUNDING = 1e-6
+_STILL_BELIEVES = 64  # rewards after which it no longer matters what was believed before the first
+_OLD_RUNGS = 10  # rungs of states that were stored before frames were tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,11 @@ class DriftUCB(PolicyBase):
     dim: int
     evidence: ClassVar[tuple[str, ...]] = ("log_evidence", "threshold", "shift_at")
 
-    _parts = (*PolicyBase._parts, "_memo", "_bank")
+    minds_pending: ClassVar[bool] = True
+
+    _parts = (*PolicyBase._parts, "_memo", "_bank", "_seen")
+    _growing = frozenset({"_seen"})
+    _derived = frozenset({"_trying"})
 
     def __init__(
         self,
@@ -143,8 +149,12 @@ class DriftUCB(PolicyBase):
         self._rules = np.array([self.explore, self.explore_most, self.delta, self.share, *switches, *keep])
         self._memo = np.zeros(drift.memo_size(self.dim, experts))
         self._memo[scales.MEMO] = 1.0
-        self._bank = np.zeros((drift.EXPERTS + experts + RUNGS, rung_size(self.dim)))
+        self._memo[scales.COLUMNS] = self.dim
+        drift.units_of(self._memo, experts)[:] = 1.0
+        self._seen = np.zeros((0, self.dim + 1))  # the first rewards, behind the features of their arms
+        self._bank = np.zeros((drift.EXPERTS + experts + RUNGS, rung_size(self.dim + 1)))
         clear(self._bank[drift.EXPERTS + experts :])
+        self._trying = True
 
     @property
     def noise(self) -> float:
@@ -168,10 +178,15 @@ class DriftUCB(PolicyBase):
         experts = [{"memory": None if math.isinf(e.memory) else e.memory, "weight": e.weight} for e in why.experts]
         return {"noise": None if math.isnan(why.noise) else why.noise, "age": why.age, "experts": experts}
 
-    def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
-        """Index of the arm to play among this round's candidates, shape (K, dim); `arms` is ignored."""
+    def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None, *, pending: int = 0) -> int:
+        """Index of the arm to play among this round's candidates, shape (K, dim); `arms` is ignored.
+
+        `pending` is the number of earlier choices whose rewards are still to come. From five on, the arm is the best
+        under weights drawn at random from what is known, so that a batch of choices does not play one arm throughout.
+        The same call gives the same answer.
+        """
         pool = as_pool(features, self.dim)
-        best = drift.choose(self._rules, self._memo, self._bank, pool)
+        best = drift.choose(self._rules, self._memo, self._bank, pool, pending)
         if best < 0:
             raise self._not_usable(pool)
         return best
@@ -182,6 +197,8 @@ class DriftUCB(PolicyBase):
         if type(reward) is not float or not -LARGEST <= reward <= LARGEST:
             reward = as_reward(reward)
         fired = drift.learn(self._rules, self._memo, self._bank, x, reward)
+        if self._trying:
+            fired = self._remember(x, reward, fired)
         if fired < 0:
             raise self._not_usable(x)
         self.rounds += 1
@@ -196,7 +213,7 @@ class DriftUCB(PolicyBase):
         changes = self.changes
         moved: tuple[tuple[int, float, float], ...] = ()
         if changes:
-            before, now = self._memo[-self.dim :], self.theta
+            before, now = drift.before_alarm(self._memo, len(self.memory))[: self.dim], self.theta
             order = np.argsort(-np.abs(now - before), kind="stable").tolist()
             moved = tuple((i, float(before[i]), float(now[i])) for i in order)
         return Explanation(
@@ -210,6 +227,73 @@ class DriftUCB(PolicyBase):
             moved=moved,
         )
 
+    def believe(self, mean: ArrayLike, spread: ArrayLike, noise: float) -> None:
+        """Take this as known before any reward: weights ~ N(mean, spread), rewards with variance `noise`.
+
+        `mean` has shape (dim,), `spread` is a covariance of shape (dim, dim), of which the diagonal is used. The
+        rewards learned so far are learned again from there. After 64 rewards, or an alarm, a policy knows better by
+        itself, and nothing changes.
+        """
+        count = int(self._memo[scales.TRIED])
+        if count > _STILL_BELIEVES or self._log.total:
+            return
+        mean = as_example(mean, self.dim)
+        variances = np.diagonal(np.asarray(spread, dtype=np.float64))
+        typical = float(np.mean(variances))
+        if not (np.isfinite(mean).all() and variances.shape == mean.shape and (variances > 0.0).all() and noise > 0.0):
+            raise ValueError("believe: expected a finite mean, a covariance of its shape, and positive variances")
+        if not math.isfinite(typical) or not math.isfinite(noise):
+            raise ValueError("believe: expected finite variances")
+        memo, experts = self._memo, len(self.memory)
+        memo[scales.COLUMNS] = self.dim
+        memo[scales.ANCHORED], memo[scales.SPREAD], memo[scales.NOISE] = 1.0, typical, noise
+        drift.units_of(memo, experts)[:] = np.sqrt(variances / typical)
+        drift.anchor_of(memo, experts)[:] = mean
+        drift.learn_again(self._rules, memo, self._bank, self._seen[:count], 0.0)
+
+    def restore(self, state: Mapping[str, ArrayLike]) -> Self:
+        """Take back what `state` returned, from an object built with the same settings; see `Stateful.restore`."""
+        return super().restore(self._of_today(state))
+
+    def _of_today(self, state: Mapping[str, ArrayLike]) -> Mapping[str, ArrayLike]:
+        """A state that was stored before frames were tried: its frame is raw, its young models start afresh."""
+        experts = len(self.memory)
+        try:
+            memo, bank = np.asarray(state["memo"]), np.asarray(state["bank"])
+        except (KeyError, TypeError, ValueError):
+            return state
+        old = scales.FRAME + 1 + experts
+        models = drift.EXPERTS + experts
+        width = rung_size(self.dim)
+        if "seen" in state or memo.shape != (old + self.dim,) or bank.shape != (models + _OLD_RUNGS, width):
+            return state
+        fresh = type(self)(**self.settings()).state()
+        fresh["memo"][: scales.FRAME] = memo[: scales.FRAME]
+        fresh["memo"][scales.TRIED] = frames.TRIAL
+        fresh["memo"][scales.MEMO : scales.MEMO + 1 + experts] = memo[scales.FRAME : old]
+        drift.before_alarm(fresh["memo"], experts)[:] = memo[old:]
+        fresh["bank"][:models, :width] = bank[:models]
+        return {**state, **{name: fresh[name] for name in ("memo", "bank", "seen")}}
+
+    def _remember(self, x: Floats, reward: float, fired: int) -> int:
+        """Remember one of the first rewards; if it is time, try frames on all of them. Returns what `learn` returns."""
+        memo, count = self._memo, int(self._memo[scales.TRIED])
+        if not x.any() or not np.isfinite(x).all():
+            return fired
+        if count == len(self._seen):
+            self._seen = np.concatenate([self._seen, np.zeros((max(count, 1), self.dim + 1))])
+        self._seen[count, :-1], self._seen[count, -1] = x, reward
+        seen = self._seen[: count + 1]
+        if fired < 0 or (frames.is_due(count + 1) and not memo[scales.SPREAD]):
+            changed = drift.try_frames(self._rules, memo, self._bank, seen)
+            if fired < 0 and not changed:
+                return fired
+            fired = max(fired, 0)
+        memo[scales.TRIED] = count + 1
+        if count + 1 == frames.TRIAL:
+            self._seen, self._trying = self._seen[:0].copy(), False
+        return fired
+
     def _not_usable(self, features: Floats) -> ValueError:
         if not np.isfinite(features).all():
             return not_finite(features)
@@ -219,10 +303,15 @@ class DriftUCB(PolicyBase):
         )
 
     def _weights(self) -> Floats:
-        weights: Floats = self._memo[scales.MEMO : -self.dim]
+        weights: Floats = self._memo[scales.MEMO : scales.MEMO + 1 + len(self.memory)]
         return weights
 
     def _after_restore(self) -> None:
+        self._trying = bool(self._memo[scales.TRIED] < frames.TRIAL)
+        if self._memo[scales.COLUMNS] not in (self.dim, self.dim + 1) or self._memo[scales.TRIED] > frames.TRIAL:
+            raise ValueError("state: memo: expected one column per feature, or one more, and at most 256 rewards tried")
+        if self._trying and self._memo[scales.TRIED] > len(self._seen):
+            raise ValueError("state: seen: expected a line for every reward tried")
         signed = np.delete(self._memo[: scales.MEMO], (scales.HIT_VALUE, scales.ALARM_EVIDENCE))
         if (signed < 0.0).any() or (self._memo[scales.FIRST_SQUARE] > 0.0 and self._memo[scales.NOISE] <= 0.0):
             raise ValueError("state: memo: counts and squares must not be negative, nor the noise 0")

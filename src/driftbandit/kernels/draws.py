@@ -1,0 +1,68 @@
+"""Weights drawn at random, for choices that are made before earlier ones are answered.
+
+Without answers nothing is learned, so that the arm of highest mean + c * deviation stays the same; a batch of choices
+would play it throughout. Weights drawn anew for every choice play each arm about as often as it may be the best.
+
+The draws are a function of the number of the choice, so that choosing changes nothing and can be repeated.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from driftbandit.core import Floats
+from driftbandit.kernels.compile import jit
+from driftbandit.kernels.ridge import THETA
+
+OUTSTANDING = 5
+"""Weights are drawn from this many unanswered choices on."""
+
+_PRIME = 2_147_483_647  # numbers below it can be multiplied without overflow
+
+
+@jit
+def draw(model: Floats, scale: float, number: int, d: int) -> None:
+    """Replace a row's theta by theta + `scale` * L z, where L L' is the row's matrix and z is normal."""
+    factor = _factor(model, d)
+    z = np.empty(d)
+    for i in range(d):
+        z[i] = _normal(number, i)
+    for i in range(d):
+        for j in range(i + 1):
+            model[THETA + i] += scale * factor[i, j] * z[j]
+
+
+@jit
+def _factor(model: Floats, d: int) -> Floats:
+    """Cholesky factor of a row's matrix; a direction without variance gets none."""
+    factor = np.zeros((d, d))
+    at = THETA + d
+    for i in range(d):
+        for j in range(i + 1):
+            total = model[at + j]
+            for k in range(j):
+                total -= factor[i, k] * factor[j, k]
+            if i == j:
+                factor[i, i] = math.sqrt(max(total, 0.0))
+            elif factor[j, j] > 0.0:
+                factor[i, j] = total / factor[j, j]
+        at += i + 1
+    return factor
+
+
+@jit
+def _normal(number: int, index: int) -> float:
+    """A standard normal number that looks random in both arguments (Box and Muller)."""
+    radius = math.sqrt(-2.0 * math.log(_uniform(number, 2 * index)))
+    return radius * math.cos(2.0 * math.pi * _uniform(number, 2 * index + 1))
+
+
+@jit
+def _uniform(number: int, index: int) -> float:
+    """A number between 0 and 1 that looks random in both arguments."""
+    mixed = (number % _PRIME * 48_271 + index * 69_621 + 1) % _PRIME
+    for step in range(4):
+        mixed = (mixed * mixed + 1_234_567 * (step + 1) + index) % _PRIME
+    return (mixed + 0.5) / _PRIME
