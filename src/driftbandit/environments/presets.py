@@ -40,9 +40,10 @@ def _still(worlds: dict[str, World]) -> dict[str, World]:
 
 
 def _rates() -> dict[str, World]:
-    """Clicks: average rate and best of a pool in percent, with slow and fast shifts and without any."""
+    """Clicks: average rate and best of a pool in percent, with slow and fast shifts and without any, short and long."""
     found: dict[str, World] = {}
     for low, high in ((0.3, 1), (1, 3), (2, 8), (5, 15)):
+        name = f"clicks{low:g}to{high:g}"
         slow = World(
             features="sphere",
             thetas="sphere",
@@ -50,10 +51,20 @@ def _rates() -> dict[str, World]:
             clicks=(low / 100, high / 100),
             pool=20 if low < 1 else 10,
             period=20_000,
-            horizon=100_000,
+            horizon=40_000,
         )
-        found |= _still({f"clicks{low:g}to{high:g}-v1": slow})
-        found[f"clicks{low:g}to{high:g}-fast-v1"] = replace(slow, period=5000, horizon=50_000)
+        fast = replace(slow, period=5000, horizon=20_000)
+        still = replace(slow, path="still", horizon=20_000)
+        found |= {f"{name}-v1": slow, f"{name}-fast-v1": fast, f"{name}-still-v1": still}
+        found |= {
+            f"{name}-long-v1": replace(slow, horizon=100_000),
+            f"{name}-fast-long-v1": replace(fast, horizon=50_000),
+        }
+        found[f"{name}-still-long-v1"] = replace(still, horizon=100_000)
+        for dim in (6, 25):
+            found[f"{name}-fast-d{dim}-v1"] = replace(fast, dim=dim)
+            found[f"{name}-d{dim}-long-v1"] = replace(slow, dim=dim, horizon=100_000)
+    found["clicks5to15-still-longest-v1"] = replace(found["clicks5to15-still-v1"], horizon=500_000)
     return found
 
 
@@ -100,6 +111,10 @@ PRESETS |= _still(
         "noiseless-v1": replace(REFERENCE, noise=0.0),
     }
 )
+PRESETS |= {
+    "stationary-long-v1": World(path="still", noise=0.1, horizon=500_000),
+    "stationary-noisy-long-v1": World(path="still", noise=0.5, horizon=500_000),
+}
 PRESETS |= _rates() | _late()
 PRESETS |= {
     "seasons-v1": replace(REFERENCE, path="seasons", turns=4.0, horizon=10_000),
