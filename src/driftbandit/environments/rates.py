@@ -35,7 +35,7 @@ def log_odds_line(typical: float, best: float, dim: int, pool: int) -> tuple[flo
     Examples
     --------
     >>> [round(number, 2) for number in log_odds_line(0.02, 0.08, 9, 10)]
-    [-4.44, 4.02]
+    [-4.76, 4.23]
     """
     from scipy.optimize import brentq  # noqa: PLC0415 - slow to import, and most worlds do not need it
     from scipy.special import betaincinv  # noqa: PLC0415
