@@ -3,8 +3,9 @@
 import json
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,12 +13,21 @@ from typer.testing import CliRunner
 
 from driftbandit import LinUCB, World
 from driftbandit.arena import league
-from driftbandit.arena.entrants import Entrant, entrants, imported, tuned
+from driftbandit.arena.entrants import Entrant, entrants, imported, ours, tuned
 from driftbandit.arena.league import Result, play_all
 from driftbandit.arena.report import _scenarios, run
-from driftbandit.arena.scenarios import QUICK, SCENARIOS, Scenario
-from driftbandit.arena.scoreboard import best_rival, heatmap, score, scoreboard
+from driftbandit.arena.scenarios import QUICK, SCENARIOS, Kind, Scenario
+from driftbandit.arena.scoreboard import (
+    best_rival,
+    detection_table,
+    heatmap,
+    regret_tables,
+    score,
+    scoreboard,
+    twin_table,
+)
 from driftbandit.cli import app
+from driftbandit.environments import PRESETS, People
 from driftbandit.environments.lastfm import LastFM
 from driftbandit.policies.registry import REGISTRY, Brief
 
@@ -111,10 +121,20 @@ def test_scoreboard_adds_up():
 
 
 def test_a_scenario_is_of_a_known_kind():
-    with pytest.raises(ValueError, match="kind: expected one of shifts, still, drift, real, got 'shift'"):
+    with pytest.raises(ValueError, match=r"kind: expected one of shifts, still, .*people, real, got 'shift'"):
         Scenario("one", "shift", World())
-    with pytest.raises(ValueError, match="most_seeds: expected a whole number of at least 1, got 0"):
-        Scenario("one", "shifts", World(), most_seeds=0)
+    for name in ("most_seeds", "seeds"):
+        with pytest.raises(ValueError, match=f"{name}: expected a whole number of at least 1, got 0"):
+            Scenario("one", "shifts", World(), **{name: 0})
+
+
+def test_a_scenario_says_what_happens_to_tastes():
+    said = {kind: Scenario("one", kind, World()).changes for kind in ("shifts", "still", "drift", "real")}
+    assert said == {"shifts": "shifts", "still": "still", "drift": "drift", "real": "shifts"}
+    assert Scenario("one", "clicks", World(), changes="still").changes == "still"
+    for kind in ("clicks", "units", "late", "people"):
+        with pytest.raises(ValueError, match=f"changes: expected one of shifts, still, drift .* kind '{kind}', got"):
+            Scenario("one", kind, World())
 
 
 @dataclass(frozen=True)
@@ -128,6 +148,7 @@ class OwnEnvironment:
 OWN_SHIFTS = OwnEnvironment(OWN_WORLD)
 OWN_QUIET = OwnEnvironment(World(path="still", horizon=50))
 OWN_DRIFT = World(path="brownian", horizon=50)
+OWN_SEASONS = World(path="seasons", horizon=50)
 OWN_STILL = World(path="rotation", turns=0.0, horizon=50)
 OWN_LASTFM = LastFM(folder="elsewhere")
 OWN_IMPOSSIBLE = World(shift=2.5)
@@ -135,6 +156,7 @@ OWN_IMPOSSIBLE = World(shift=2.5)
 
 def test_scenarios_of_your_own_are_filed_rightly():
     names = {"OWN_WORLD": "shifts", "OWN_SHIFTS": "shifts", "OWN_DRIFT": "drift", "OWN_STILL": "still"}
+    names["OWN_SEASONS"] = "drift"
     chosen, skipped = _scenarios([], [f"{__name__}:{name}" for name in [*names, "OWN_LASTFM"]])
     assert {name: scenario.kind for name, scenario in chosen.items()} == names
     assert set(skipped) == {"OWN_LASTFM"}
@@ -183,17 +205,32 @@ def test_everyone_takes_part():
         "driftucb-no-ladder",
         "driftucb-no-experts",
         "driftucb-no-mixture",
+        "driftucb-per-scope",
+        "per-scope",
+        "club",
+        "dyclu",
     ]
-    not_rivals = {"driftucb", "oracle", "oracle-paper", "oracle-bayes"}
+    scoped = [name for name in field if name == "driftucb-per-scope" or (name in REGISTRY and REGISTRY[name].scoped)]
+    not_rivals = {"driftucb", "oracle", "oracle-paper", "oracle-bayes", "driftucb-per-scope"}
     not_rivals |= {name for name in field if name.startswith("driftucb-no-")}
     assert {name for name, entrant in field.items() if not entrant.rival} == not_rivals
     assert list(tuned()) == [name for name in field if name.endswith("-tuned")]
     assert list(field["sw-tuned"].variants)[:3] == ["50 noise", "50 .1", "100 noise"]
     assert [len(entrant.variants) for entrant in tuned().values()] == [5, 10, 10, 8, 6]
-    assert field["linucb"].contextual
-    assert field["logistic-ucb"].contextual, "told the reward range, and sees features all the same"
-    assert not field["ucb1"].contextual
-    for entrant in [field[name] for name in field if name not in plain]:
+    assert set(field["linucb"].kinds) == set(get_args(Kind))
+    everywhere_but_people = set(get_args(Kind)) - {"people"}
+    assert set(field["logistic-ucb"].kinds) == everywhere_but_people, "told the reward range, and sees features too"
+    assert set(field["driftucb-no-mixture"].kinds) == everywhere_but_people
+    assert set(field["linucb-tuned"].kinds) == everywhere_but_people
+    assert field["ucb1"].kinds == ("shifts", "still", "drift"), "without features, only where arms come again"
+    among_people = [name for name, entrant in field.items() if "people" in entrant.kinds]
+    assert among_people == ["driftucb", "linucb", "random", *scoped]
+    assert all(field[name].kinds == ("people",) for name in scoped)
+    assert [ours(kind) for kind in ("shifts", "clicks", "people")] == ["driftucb", "driftucb", "driftucb-per-scope"]
+    for name in scoped:
+        policy = next(iter(field[name].variants.values()))(Brief(3, 0.1))
+        assert policy.choose(np.eye(3), scope="ann") in (0, 1, 2)
+    for entrant in [field[name] for name in field if name not in (*plain, *scoped)]:
         for build in entrant.variants.values():
             policy = build(Brief(3, 0.1))
             assert policy.choose(np.eye(3)) in (0, 1, 2)
@@ -203,10 +240,112 @@ def test_everyone_takes_part():
 def test_scenarios_are_versioned_and_can_be_played():
     for name, scenario in SCENARIOS.items():
         assert name.rsplit("-v", 1)[1].isdigit()
-        if scenario.kind != "real":
-            rounds = World(**{**vars(scenario.environment), "horizon": 20}).rounds(0)
-            assert (len(rounds.shifts) == 0) or scenario.kind == "shifts"
+        if scenario.kind in ("real", "people"):
+            continue
+        settings = replace(scenario.environment, horizon=40)
+        if settings.period < scenario.environment.horizon:
+            settings = replace(settings, period=15)
+        rounds = settings.rounds(0)
+        assert (len(rounds.shifts) > 0) == (scenario.changes == "shifts"), name
+        assert scenario.environment.period < scenario.environment.horizon or scenario.changes == "still"
+    assert set(get_args(Kind)) == {scenario.kind for scenario in SCENARIOS.values()}
     assert set(QUICK) <= set(SCENARIOS)
+
+
+def test_presets_and_scenarios_of_one_name_are_one_world():
+    shared = {name for name in SCENARIOS if name in PRESETS} - {"rotation-v1"}
+    assert {
+        name for name, scenario in SCENARIOS.items() if scenario.kind in ("clicks", "units", "late", "people")
+    } <= shared
+    for name in shared:
+        assert SCENARIOS[name].environment == PRESETS[name]
+
+
+def test_long_scenarios_are_played_only_when_asked_for(monkeypatch, tmp_path):
+    monkeypatch.setattr("driftbandit.arena.report.data_folder", lambda *where: tmp_path)
+    every, clicks, long = (set(_scenarios([name], [])[0]) for name in ("all", "clicks", "long"))
+    assert long
+    assert every | long == set(SCENARIOS)
+    assert not every & long
+    assert clicks == {name for name in every if SCENARIOS[name].kind == "clicks"} | {"clicks-v1"}
+    assert set(_scenarios(["stationary-long"], [])[0]) == {"stationary-long-v1"}
+    assert set(_scenarios(["people", "late"], [])[0]) == {
+        name for name in every if SCENARIOS[name].kind in ("people", "late")
+    }
+    assert {SCENARIOS[name].environment.horizon for name in long} == {50_000, 100_000, 500_000}
+    at_least = {name: 40_000 for name in every if SCENARIOS[name].kind not in ("real", "people")}
+    assert all(SCENARIOS[name].environment.horizon <= most for name, most in at_least.items())
+
+
+def test_an_arena_without_anyone_to_play_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"policies: none of club, dyclu plays in dim5-v1, of kind 'shifts'"):
+        run(scenarios=["dim5"], policies=["club", "dyclu"], out=tmp_path)
+
+
+PEOPLE = {
+    "people": Scenario("few", "people", People(users=5, visits=20), changes="still", seeds=2),
+    "still": Scenario("nothing", "still", World(path="still", horizon=100), seeds=3),
+}
+
+
+def test_people_are_played_by_those_who_know_them_and_by_a_few_who_do_not(tmp_path):
+    field = {name: entrants()[name] for name in ("driftucb", "linucb", "lints", "driftucb-per-scope", "club")}
+    field["grid"] = replace(FIELD["grid"], kinds=("still",))
+    results, chosen = play_all(PEOPLE, field, out=tmp_path, tuning_seeds=[1000], processes=1)
+    played = {}
+    for one in results:
+        played.setdefault(one.scenario, {}).setdefault(one.policy.split(" [")[0], []).append(one.seed)
+    assert played == {
+        "people": {key: [0, 1] for key in ["driftucb", "linucb", "driftucb-per-scope", "club"]},
+        "still": {key: [0, 1, 2] for key in ["driftucb", "linucb", "lints", "grid"]},
+    }, "as many seeds as each scenario says"
+    assert set(chosen) == {("still", "grid")}
+    scores = score(results)
+    lines = {line[0]: line for line in scoreboard(scores, PEOPLE, field, chosen).cells}
+    ours_there = scores["people", "driftucb-per-scope"]
+    assert lines["people"][1].startswith(f"{ours_there.regret:.1f}")
+    assert [table.title for table in regret_tables(scores, PEOPLE, field)] == [
+        "Nothing changes: regret",
+        "People: regret",
+    ]
+
+
+def test_detection_counts_scenarios_of_every_kind_by_what_happens_in_them():
+    scenarios = {
+        "moves": Scenario("one", "clicks", World(), changes="shifts"),
+        "quiet": Scenario("one", "units", World(), changes="still"),
+        "drifts": Scenario("one", "drift", World()),
+        "real": Scenario("one", "real", World()),
+    }
+    runs = [
+        result("moves", "driftucb", 0, 1.0, alarms=3, false_alarms=1, missed=2, delay=7.0),
+        result("quiet", "driftucb", 0, 1.0, alarms=5, false_alarms=5),
+        result("drifts", "driftucb", 0, 1.0, alarms=40, false_alarms=40),
+        result("real", "driftucb", 0, 1.0, alarms=60, false_alarms=60, missed=70, delay=80.0),
+        result("moves", "oracle-paper", 0, 2.0),
+        result("quiet", "oracle-paper", 0, 2.0),
+        result("moves", "linucb", 0, 3.0),
+        result("quiet", "linucb", 0, 3.0),
+    ]
+    assert detection_table(score(runs), scenarios, FIELD).cells == (("DriftUCB", "7", "2.00", "1.00", "5.00"),)
+    lines = scoreboard(score(runs), scenarios, FIELD, {}).cells
+    assert [(line[0], line[3]) for line in lines] == [("moves", "0.50"), ("quiet", "")], "an oracle needs shifts"
+
+
+def test_awkward_units_are_compared_with_sensible_ones():
+    runs = [
+        result(name, policy, 0, regret)
+        for policy, regrets in {"driftucb": (10.0, 15.0), "linucb": (20.0, 10.0)}.items()
+        for name, regret in zip(("reference-v1", "mixed-v1"), regrets, strict=True)
+    ]
+    runs.append(result("price-v1", "linucb", 0, 9.0))
+    table = twin_table(score(runs), FIELD)
+    assert table.headings == ("policy", "mixed-v1")
+    assert table.cells == (("DriftUCB", "1.50"), ("LinUCB", "0.50"))
+    assert twin_table(score(runs[:1]), FIELD).cells == ()
+
+
+def test_quick_scenarios_are_of_the_usual_kinds():
     assert {SCENARIOS[name].kind for name in QUICK} == {"shifts", "still", "drift"}
 
 
@@ -232,7 +371,8 @@ def test_command_plays_own_policies_and_scenarios(tmp_path, monkeypatch):
 
 
 QUICK_ARENA = {"scenarios": 7, "policies": 9, "seeds": 3}
-WHOLE_ARENA = {"scenarios": len(SCENARIOS), "policies": len(entrants()), "seeds": 20}
+USUAL = [scenario for scenario in SCENARIOS.values() if not scenario.long]
+WHOLE_ARENA = {"scenarios": len(USUAL), "policies": len(entrants()), "seeds": None}
 
 
 @pytest.mark.parametrize(
@@ -242,7 +382,8 @@ WHOLE_ARENA = {"scenarios": len(SCENARIOS), "policies": len(entrants()), "seeds"
         (["--quick"], QUICK_ARENA),
         (["--quick", "--seeds", "5"], {**QUICK_ARENA, "seeds": 5}),
         (["--quick", "--policies", "all"], {**QUICK_ARENA, "policies": len(entrants())}),
-        (["--quick", "--scenarios", "all"], {**QUICK_ARENA, "scenarios": len(SCENARIOS)}),
+        (["--quick", "--scenarios", "all"], {**QUICK_ARENA, "scenarios": len(USUAL)}),
+        (["--seeds", "4"], {**WHOLE_ARENA, "seeds": 4}),
         (["--quick", "--scenario", "test_arena:OWN_WORLD"], {**QUICK_ARENA, "scenarios": 1}),
     ],
 )
@@ -250,7 +391,7 @@ def test_quick_changes_only_what_you_do_not_say(tmp_path, monkeypatch, arguments
     asked = {}
 
     def refuse(scenarios, field, seeds, **options):
-        asked.update(scenarios=len(scenarios), policies=len(field), seeds=len(seeds))
+        asked.update(scenarios=len(scenarios), policies=len(field), seeds=seeds and len(seeds))
         raise ValueError("enough")
 
     monkeypatch.setattr("driftbandit.arena.report.play_all", refuse)

@@ -11,6 +11,8 @@ from driftbandit.environments import PRESETS, Rounds, World, synthetic, world
 from driftbandit.environments.synthetic import preset_name
 
 ARRAYS = ("catalogue", "pools", "arms", "means", "rewards", "shifts")
+PAPERS = ("table1-v1", "text-v1", "stationary-v1", "rotation-v1", "brownian-v1", "recurring-v1")
+"""Presets that also have a version with clicks."""
 FEASIBLE_TEXT = {"shift": 0.1, "share": 0.2, "dim": 5, "period": 100}
 
 
@@ -43,6 +45,8 @@ def thetas_of(rounds):
 
 def feasible(name):
     """Settings that make a preset, the impossible 'text' included, small and possible."""
+    if name.startswith("people"):
+        return {"users": 20, "visits": 30}
     changes = {"horizon": 600, "period": 200}
     if name.startswith("text"):
         changes |= FEASIBLE_TEXT
@@ -399,8 +403,8 @@ def test_means_are_in_the_range_that_policies_are_told(path, features):
     assert rounds.means.max() <= high
 
 
-@pytest.mark.parametrize("name", [name for name in PRESETS if "clicks" not in name])
-def test_every_preset_has_a_click_version(name):
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_preset_of_the_papers_kind_has_a_click_version(name):
     clicks = name.replace("-v1", "-clicks-v1")
     assert clicks in PRESETS
     same = replace(PRESETS[clicks], reward="gaussian", noise=PRESETS[name].noise)
@@ -530,6 +534,25 @@ def test_settings_cannot_be_changed_behind_the_worlds_back():
 
 BAD = [
     ("path", "jump"),
+    ("features", "flag"),
+    ("thetas", "anywhere"),
+    ("constant", 1),
+    ("constant", "yes"),
+    ("column_scale", (1.0, 2.0)),
+    ("column_scale", 2.0),
+    ("column_scale", "large"),
+    ("column_scale", (0.0,) * 10),
+    ("column_scale", (math.nan,) * 10),
+    ("column_scale", ("1",) * 10),
+    ("offset", math.inf),
+    ("offset", "20"),
+    ("offset", None),
+    ("batch", 0),
+    ("batch", 1.5),
+    ("batch", True),
+    ("delay", -1),
+    ("delay", 2.5),
+    ("delay", None),
     ("path", None),
     ("features", "normal"),
     ("rule", "l2"),
@@ -604,11 +627,13 @@ def test_a_share_needs_jumps(path):
         World(path=path, share=0.5)
 
 
-@pytest.mark.parametrize("reward", ["click", "logit"])
-@pytest.mark.parametrize(("name", "value"), [("noise", 0.1), ("tails", "student"), ("noise_jump", 5.0)])
+@pytest.mark.parametrize("reward", ["click", "logit", "rates"])
+@pytest.mark.parametrize(
+    ("name", "value"), [("noise", 0.1), ("tails", "student"), ("noise_jump", 5.0), ("offset", 3.0)]
+)
 def test_settings_that_clicks_have_no_use_for_are_named(reward, name, value):
     with pytest.raises(ValueError, match=rf"^{name}: clicks have no noise but their own.* got {value!r}"):
-        small(reward=reward, **{name: value})
+        small(reward=reward, features="sphere", **{name: value})
 
 
 def test_clicks_need_room_for_the_constant():

@@ -184,5 +184,120 @@ def test_one_model_per_scope_pays_where_tastes_differ():
     assert alone < 0.2 * shared
 
 
+# ---- late rewards ---------------------------------------------------------------------------------------------------
+
+
+class Diary:
+    """Notes what it is asked and told, in order."""
+
+    def __init__(self):
+        self.notes = []
+
+    def choose(self, features, arms=None, **told):
+        self.notes.append(("choose", int(arms[0]), *told.items()))
+        return int(arms[0]) % 2
+
+    def learn(self, features, reward, arm=None, **told):
+        self.notes.append(("learn", int(features[0]), reward, arm, *told.items()))
+        return (Change(sum(note[0] == "learn" for note in self.notes), "spawned", 0, {}),)
+
+
+class Minding(Diary):
+    minds_pending = True
+
+
+class MindingByUser(Minding):
+    is_scoped = True
+
+
+def numbered(count, scopes=None, **late):
+    """Rounds of two arms whose features, ids and rewards tell the round and the arm."""
+    numbers = np.arange(2 * count)
+    pools = numbers.reshape(count, 2)
+    shown = np.stack([2 * np.arange(count), 2 * np.arange(count) + 1], axis=1)
+    return Rounds(
+        catalogue=numbers[:, None].astype(float),
+        pools=pools,
+        arms=np.stack([np.arange(count), np.arange(count) + 100], axis=1),
+        means=np.zeros((count, 2)),
+        rewards=shown / 2.0,
+        shifts=np.empty(0, dtype=np.int64),
+        noise=0.1,
+        reward_range=(0.0, 10.0),
+        scopes=None if scopes is None else np.array(scopes),
+        **late,
+    )
+
+
+def in_short(policy):
+    """'c3' for the choice in round 3, 'l3' for learning its reward."""
+    return " ".join(f"{note[0][0]}{note[1] // (1 + (note[0] == 'learn'))}" for note in policy.notes)
+
+
+@pytest.mark.parametrize(
+    ("late", "expected"),
+    [
+        ({}, "c0 l0 c1 l1 c2 l2 c3 l3 c4 l4 c5 l5 c6 l6"),
+        ({"batch": 3}, "c0 c1 c2 l0 l1 l2 c3 c4 c5 l3 l4 l5 c6 l6"),
+        ({"delay": 1}, "c0 c1 l0 c2 l1 c3 l2 c4 l3 c5 l4 c6 l5 l6"),
+        ({"delay": 4}, "c0 c1 c2 c3 c4 l0 c5 l1 c6 l2 l3 l4 l5 l6"),
+        ({"delay": 100}, "c0 c1 c2 c3 c4 c5 c6 l0 l1 l2 l3 l4 l5 l6"),
+        ({"batch": 100}, "c0 c1 c2 c3 c4 c5 c6 l0 l1 l2 l3 l4 l5 l6"),
+        ({"batch": 2, "delay": 1}, "c0 c1 c2 l0 l1 c3 c4 l2 l3 c5 c6 l4 l5 l6"),
+    ],
+)
+def test_late_rewards_are_learned_in_order_when_the_rounds_say(late, expected):
+    policy = Diary()
+    trace = simulate(policy, numbered(7, **late))
+    assert in_short(policy) == expected
+    assert [change.round for change in trace.changes] == list(range(1, 8)), "every reward is learned once"
+    assert trace.choices.tolist() == [0, 1, 0, 1, 0, 1, 0]
+    for note in policy.notes:
+        if note[0] == "learn":
+            t, index = divmod(note[1], 2)
+            assert note[2:] == (note[1] / 2.0, t + 100 * index), "the reward and the id of the arm that was played"
+
+
+def test_only_a_policy_that_minds_is_told_what_is_pending():
+    told, plain, early = Minding(), Diary(), Minding()
+    simulate(told, numbered(5, batch=2))
+    simulate(plain, numbered(5, batch=2))
+    simulate(early, numbered(5))
+    assert [dict(note[2:]) for note in told.notes if note[0] == "choose"] == [{"pending": n} for n in (0, 1, 0, 1, 0)]
+    assert all(len(note) == 2 for note in plain.notes if note[0] == "choose")
+    assert all(len(note) == 2 for note in early.notes if note[0] == "choose"), "nothing is ever pending"
+
+
+def test_a_scoped_policy_is_told_what_is_pending_for_the_scope():
+    policy = MindingByUser()
+    simulate(policy, numbered(6, scopes=["a", "b", "a", "a", "b", "b"], delay=3))
+    told = [dict(note[2:]) for note in policy.notes if note[0] == "choose"]
+    assert [(note["scope"], note["pending"]) for note in told] == [
+        ("a", 0),
+        ("b", 0),
+        ("a", 1),
+        ("a", 2),  # before round 0 is answered, which happens after this choice
+        ("b", 1),
+        ("b", 1),
+    ]
+    learned = [dict(note[4:])["scope"] for note in policy.notes if note[0] == "learn"]
+    assert learned == ["a", "b", "a", "a", "b", "b"]
+    everyone = MindingByUser()
+    simulate(everyone, numbered(3, delay=5))
+    assert [dict(note[2:]) for note in everyone.notes if note[0] == "choose"] == [
+        {"scope": 0, "pending": n} for n in range(3)
+    ]
+
+
+def test_late_rewards_cost():
+    world = World(features="sphere", thetas="sphere", noise=0.1, path="still", horizon=3000)
+    regrets = [
+        simulate(LinUCB(10, explore=0.1), dataclasses.replace(world, **late).rounds(0)).regret.sum()
+        for late in ({}, {"delay": 100}, {"batch": 1000})
+    ]
+    assert regrets == sorted(regrets)
+    assert regrets[2] > 5 * regrets[0]
+
+
 def test_the_policys_class_names_the_trace_by_default():
     assert simulate(Scripted([0, 0, 0]), by_hand()).policy == "Scripted"

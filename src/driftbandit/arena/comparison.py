@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Unpack
 
-from driftbandit.environments import World
+from driftbandit.environments import Simulated
 from driftbandit.evaluation.compare import CompareOptions, compare
 from driftbandit.evaluation.results import number_of, regret_table, summarise
 from driftbandit.plots import regret_figure
@@ -29,7 +29,7 @@ def field(names: Sequence[str]) -> list[str]:
 def run(
     policies: Sequence[str],
     name: str,
-    world: World,
+    world: Simulated,
     seeds: Sequence[int],
     *,
     paper: Mapping[str, tuple[float, float]] | None = None,
@@ -69,11 +69,11 @@ def run(
     )
 
 
-def _described(world: World) -> str:
+def _described(world: Simulated) -> str:
     """The settings that matter most in this world, and all settings that differ from the defaults."""
-    usual = asdict(World())
-    shown = {"noise"} if world.reward == "gaussian" else {"clicks"}
-    shown |= {"shift", "period"} if world.path in ("jumps", "recurring") else set()
+    usual = asdict(type(world)())
+    shown = {"noise"} if getattr(world, "reward", "gaussian") == "gaussian" else {"clicks"}
+    shown |= {"shift", "period"} if getattr(world, "path", "") in ("jumps", "recurring", "jolts") else set()
     return ", ".join(
         f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
         for name, value in asdict(world).items()

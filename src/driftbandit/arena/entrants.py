@@ -5,9 +5,13 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast, get_args
 
-from driftbandit.policies.entry import Builder, Entry
+from driftbandit.arena.scenarios import Kind
+from driftbandit.core import Policy
+from driftbandit.policies.entry import Brief, Builder, Entry
 from driftbandit.policies.registry import REGISTRY
+from driftbandit.policies.scoped.per_scope import PerScope, SavedPolicy
 
 
 @dataclass(frozen=True)
@@ -21,31 +25,62 @@ class Entrant:
     variants : mapping of str to builder
         Builders by label; if there are several, the one that does best on the tuning seeds plays.
     rival : bool
-        False for our own policy with a part switched off, and for policies that are told the true shifts.
-    contextual : bool
-        False for a policy that knows arms by their ids alone; it sits out real data, where few arms come twice.
+        False for our own policy, with or without a part switched off, and for policies that are told the true shifts.
+    kinds : tuple of str
+        Kinds of scenarios that it plays; by default all.
     """
 
     title: str
     variants: Mapping[str, Builder]
     rival: bool = True
-    contextual: bool = True
+    kinds: tuple[Kind, ...] = get_args(Kind)
 
 
 OURS = "driftucb"
 REFERENCE = "oracle-paper"
 """Name of the oracle that is told the true shifts, restarts there, and explores by the paper's alpha_t."""
 
+OURS_AMONG_PEOPLE = "driftucb-per-scope"
+
+_AMONG_PEOPLE = (OURS, "linucb", "random")
+"""Policies that take no scope and play among people all the same, one for everyone."""
+
+_CONTEXT_FREE: tuple[Kind, ...] = ("shifts", "still", "drift")
+"""Where policies play that know arms by their ids alone: in real data, for example, few arms come twice."""
+
+
+def ours(kind: Kind) -> str:
+    """Name of the entrant of ours that the scoreboard is about."""
+    return OURS_AMONG_PEOPLE if kind == "people" else OURS
+
 
 def entrants() -> dict[str, Entrant]:
-    """All entrants: the registry's policies, then their variants for the arena."""
+    """All entrants: the registry's policies, then their variants for the arena, then those that play among people."""
     entries = [entry for entry in REGISTRY.values() if not entry.scoped]
     variants = [(variants, entry) for entry in entries for variants in entry.variants]
     variants.sort(key=lambda pair: (pair[0].place, pair[0].name))
     return {
         **{entry.name: _entrant(entry, entry.title, {"": entry.build}) for entry in entries},
         **{found.name: _entrant(entry, found.title, found.builders(entry)) for found, entry in variants},
+        **_with_scopes(),
     }
+
+
+def _with_scopes() -> dict[str, Entrant]:
+    """Entrants that are told who is served, and play among people only."""
+    kinds: tuple[Kind, ...] = ("people",)
+    return {
+        OURS_AMONG_PEOPLE: Entrant("PerScope (DriftUCB)", {"": _driftucb_per_scope}, rival=False, kinds=kinds),
+        **{
+            entry.name: Entrant(entry.title, {"": entry.build}, kinds=kinds)
+            for entry in REGISTRY.values()
+            if entry.scoped
+        },
+    }
+
+
+def _driftucb_per_scope(brief: Brief) -> Policy:
+    return cast(Policy, PerScope(cast(SavedPolicy, REGISTRY[OURS].build(brief))))
 
 
 def tuned() -> dict[str, Entrant]:
@@ -55,7 +90,10 @@ def tuned() -> dict[str, Entrant]:
 
 def _entrant(entry: Entry, title: str, variants: Mapping[str, Builder]) -> Entrant:
     rival = entry.name != OURS and not entry.knows_shifts
-    return Entrant(title, variants, rival=rival, contextual=entry.contextual)
+    kinds = tuple(kind for kind in get_args(Kind) if kind != "people") if entry.contextual else _CONTEXT_FREE
+    if title == entry.title and entry.name in _AMONG_PEOPLE:
+        kinds = (*kinds, "people")
+    return Entrant(title, variants, rival=rival, kinds=kinds)
 
 
 def imported(path: str) -> object:

@@ -70,7 +70,7 @@ class Result:
 def play_all(
     scenarios: Mapping[str, Scenario],
     entrants: Mapping[str, Entrant],
-    seeds: Sequence[int],
+    seeds: Sequence[int] | None = None,
     *,
     out: str | os.PathLike[str],
     tuning_seeds: Sequence[int] = range(FIRST_TUNING_SEED, FIRST_TUNING_SEED + 3),
@@ -78,7 +78,20 @@ def play_all(
     progress: bool = False,
     fresh: bool = False,
 ) -> tuple[list[Result], dict[tuple[str, str], str]]:
-    """Play every entrant in every scenario.
+    """Play every entrant in every scenario of its kinds.
+
+    Parameters
+    ----------
+    scenarios, entrants : mappings
+        Who plays where.
+    seeds : sequence of int, optional
+        Reporting seeds; by default as many from 0 as each scenario says.
+    out : path
+        Folder for the results. A run whose result is already there, made by the same code, is not repeated.
+    tuning_seeds : sequence of int
+        Seeds that choose among an entrant's variants; of real data, only the first is played.
+    processes, progress, fresh :
+        As in `compare`.
 
     Returns
     -------
@@ -96,31 +109,46 @@ def play_all(
             check_travels(f"policies: the builder of {name!r}", entrant)
     options: dict[str, Any] = {"processes": processes, "progress": progress}
     grids = {name: entrant for name, entrant in entrants.items() if len(entrant.variants) > 1}
-    variants = {_variant(name, label): build for name, e in grids.items() for label, build in e.variants.items()}
     tuning = {
         name: list(tuning_seeds)[: 1 if scenario.kind == "real" else None] for name, scenario in scenarios.items()
     }
-    trials = _play(scenarios, tuning, dict.fromkeys(scenarios, variants), folder, fresh, options)
+    variants = {
+        place: {
+            _variant(name, label): build
+            for name, entrant in grids.items()
+            if scenario.kind in entrant.kinds
+            for label, build in entrant.variants.items()
+        }
+        for place, scenario in scenarios.items()
+    }
+    trials = _play(scenarios, tuning, variants, folder, fresh, options)
     chosen = {}
     for scenario in scenarios:
         for name, entrant in grids.items():
+            if scenarios[scenario].kind not in entrant.kinds:
+                continue
             means = {
                 label: np.mean([r.regret for r in trials[scenario, _variant(name, label)]])
                 for label in entrant.variants
             }
             chosen[scenario, name] = min(means, key=lambda label: means[label])
-    reporting = {name: list(seeds)[: scenario.most_seeds] for name, scenario in scenarios.items()}
+    reporting = {name: seeds_of(scenario, seeds) for name, scenario in scenarios.items()}
     field = {
         scenario: {
             _variant(name, label): entrant.variants[label]
             for name, entrant in entrants.items()
-            if entrant.contextual or scenarios[scenario].kind != "real"
+            if scenarios[scenario].kind in entrant.kinds
             for label in [chosen.get((scenario, name), next(iter(entrant.variants)))]
         }
         for scenario in scenarios
     }
     played = _play(scenarios, reporting, field, folder, fresh, options)
     return [result for runs in played.values() for result in runs], chosen
+
+
+def seeds_of(scenario: Scenario, seeds: Sequence[int] | None) -> list[int]:
+    """The reporting seeds of a scenario: those that were asked for, or its own number of them."""
+    return list(range(scenario.seeds) if seeds is None else seeds)[: scenario.most_seeds]
 
 
 def _variant(name: str, label: str) -> str:

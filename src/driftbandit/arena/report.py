@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 from driftbandit.arena.entrants import Entrant, entrants, imported, tuned
-from driftbandit.arena.league import FIRST_TUNING_SEED, Result, play_all
+from driftbandit.arena.league import FIRST_TUNING_SEED, Result, play_all, seeds_of
 from driftbandit.arena.scenarios import QUICK, SCENARIOS, Scenario, kind_of
 from driftbandit.arena.scoreboard import (
     detection_table,
@@ -18,6 +18,7 @@ from driftbandit.arena.scoreboard import (
     score,
     scoreboard,
     time_table,
+    twin_table,
 )
 from driftbandit.core import as_count, unknown_name
 from driftbandit.environments.hetrec import HybridUser
@@ -27,7 +28,6 @@ from driftbandit.evaluation.results import number_of
 from driftbandit.files import whole_file
 from driftbandit.report import Artefact
 
-_SEEDS = 20
 _QUICK_SEEDS = 3
 _QUICK_POLICIES = (
     "driftucb",
@@ -61,12 +61,12 @@ def run(
     Parameters
     ----------
     scenarios, policies : sequence of str, optional
-        Names, kinds of scenarios, or 'all', which is the default.
+        Names, kinds of scenarios, 'all', which is the default and leaves out long scenarios, or 'long' for those.
     own_policies, own_scenarios : sequence of str
         Import paths 'package.module:name' of builders and of scenarios (or environments) to add.
     seeds, tuning :
-        Reporting seeds, by default the first 20, and how many tuning seeds; real data plays at most three seeds, and
-        is tuned on one.
+        Reporting seeds, by default the first 20, or fewer where a scenario says so, and how many tuning seeds; real
+        data plays at most three seeds, and is tuned on one.
     quick : bool
         By default play only a few scenarios and seeds, and policies that need no tuning.
     """
@@ -74,10 +74,13 @@ def run(
         scenarios = QUICK if quick else ("all",)
     if policies is None:
         policies = _QUICK_POLICIES if quick else ("all",)
-    if seeds is None:
-        seeds = range(_QUICK_SEEDS if quick else _SEEDS)
+    if seeds is None and quick:
+        seeds = range(_QUICK_SEEDS)
     chosen, skipped = _scenarios(scenarios, own_scenarios)
     field = _entrants(policies, own_policies)
+    for name, scenario in chosen.items():
+        if not any(scenario.kind in entrant.kinds for entrant in field.values()):
+            raise ValueError(f"policies: none of {', '.join(field)} plays in {name}, of kind {scenario.kind!r}")
     results, settings = play_all(
         chosen,
         field,
@@ -93,10 +96,11 @@ def run(
     tables = [
         scoreboard(scores, chosen, field, settings),
         *regret_tables(scores, chosen, field),
+        twin_table(scores, field),
         detection_table(scores, chosen, field),
         time_table(scores, field),
     ]
-    most = max(len(list(seeds)[: scenario.most_seeds]) for scenario in chosen.values())
+    most = max(len(seeds_of(scenario, seeds)) for scenario in chosen.values())
     text = [
         f"{len(field)} policies in {number_of('scenario', len(chosen))}, up to {number_of('seed', most)} each, all on "
         "identical rounds.",
@@ -123,11 +127,11 @@ def _scenarios(names: Sequence[str], own: Sequence[str]) -> tuple[dict[str, Scen
         found = {
             full: scenario
             for full, scenario in SCENARIOS.items()
-            if name in ("all", full, scenario.kind, full.rsplit("-v", 1)[0])
+            if name in (full, full.rsplit("-v", 1)[0], *(("long",) if scenario.long else ("all", scenario.kind)))
         }
         if not found:
             kinds = {scenario.kind: None for scenario in SCENARIOS.values()}
-            raise ValueError(unknown_name("scenarios", name, ["all", *kinds, *SCENARIOS]))
+            raise ValueError(unknown_name("scenarios", name, ["all", *kinds, "long", *SCENARIOS]))
         chosen |= found
     for path in own:
         thing = imported(path)

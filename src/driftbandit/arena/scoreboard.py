@@ -9,15 +9,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from driftbandit.arena.entrants import OURS, REFERENCE, Entrant
+from driftbandit.arena.entrants import REFERENCE, Entrant, ours
 from driftbandit.arena.league import Result, entrant_of
-from driftbandit.arena.scenarios import Scenario
+from driftbandit.arena.scenarios import Kind, Scenario
 from driftbandit.core import Floats
+from driftbandit.environments import TWINS
 from driftbandit.evaluation.results import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+_TITLES: dict[Kind, str] = {
+    "shifts": "Sudden shifts",
+    "still": "Nothing changes",
+    "drift": "Slow drift",
+    "clicks": "Clicks",
+    "units": "Units",
+    "late": "Late rewards",
+    "people": "People",
+    "real": "Real data",
+}
 _WORST = 4.0  # ratios above this are drawn in one colour
 
 
@@ -84,24 +95,24 @@ def scoreboard(
     """One line per scenario: our regret, the oracle's and the best rival's, our ratios to both, and our rank."""
     lines = []
     for name in scenarios:
-        ours = scores.get((name, OURS))
+        own = scores.get((name, ours(scenarios[name].kind)))
         best = best_rival(scores, name, entrants)
-        if ours is None or best is None:
+        if own is None or best is None:
             continue
         rival = scores[name, best]
-        reference = scores.get((name, REFERENCE)) if scenarios[name].kind in ("shifts", "real") else None
+        reference = scores.get((name, REFERENCE)) if scenarios[name].changes == "shifts" else None
         fairly = [scores[name, other].regret for other, e in entrants.items() if e.rival and (name, other) in scores]
         settings = chosen.get((name, best))
         lines.append(
             (
                 name,
-                _mean(ours),
+                _mean(own),
                 _mean(reference) if reference else "",
-                _ratio(ours, reference) if reference else "",
+                _ratio(own, reference) if reference else "",
                 _mean(rival),
-                _ratio(ours, rival),
+                _ratio(own, rival),
                 entrants[best].title + (f" ({settings})" if settings else ""),
-                f"{1 + sum(regret < ours.regret for regret in fairly)} of {1 + len(fairly)}",
+                f"{1 + sum(regret < own.regret for regret in fairly)} of {1 + len(fairly)}",
             )
         )
     return Table(
@@ -109,15 +120,15 @@ def scoreboard(
         ("scenario", "DriftUCB", "oracle", "/ oracle", "best rival", "/ rival", "which", "rank"),
         tuple(lines),
         "Mean ± standard error. The oracle restarts at the true shifts and is told the noise. Rivals that say 'tuned' "
-        "are told the noise and play the settings that did best on other seeds of the same scenario. Below 1 we win.",
+        "are told the noise and play the settings that did best on other seeds of the same scenario. "
+        "Among people, every user has a DriftUCB. Below 1 we win.",
     )
 
 
 def regret_tables(scores: Scores, scenarios: Mapping[str, Scenario], entrants: Mapping[str, Entrant]) -> list[Table]:
     """Regret of everyone: one table per kind of scenario, with policies down and scenarios across."""
-    kinds = {"shifts": "Sudden shifts", "still": "Nothing changes", "drift": "Slow drift", "real": "Real data"}
     tables = []
-    for kind, title in kinds.items():
+    for kind, title in _TITLES.items():
         names = [name for name, scenario in scenarios.items() if scenario.kind == kind]
         lines = [
             (entrant.title, *(_mean(scores.get((name, policy))) for name in names))
@@ -134,15 +145,41 @@ def regret_tables(scores: Scores, scenarios: Mapping[str, Scenario], entrants: M
                 *(f"{scores[name, policy].reward:,.0f}" if (name, policy) in scores else "" for name in real),
             )
             for policy, entrant in entrants.items()
+            if "real" in entrant.kinds
         ]
         tables.append(Table("Real data: total reward", ("policy", *real), tuple(lines)))
     return tables
 
 
+def twin_table(scores: Scores, entrants: Mapping[str, Entrant]) -> Table:
+    """Regret in awkward units as a multiple of the same policy's regret in the same rounds in sensible ones."""
+    played = {name for name, _ in scores}
+    names = [name for name, twin in TWINS.items() if {name, twin} <= played]
+    lines = [
+        (
+            entrant.title,
+            *(
+                _ratio(scores[name, policy], scores[TWINS[name], policy]) if (name, policy) in scores else ""
+                for name in names
+            ),
+        )
+        for policy, entrant in entrants.items()
+        if any((name, policy) in scores for name in names)
+    ]
+    return Table(
+        "Units: regret as a multiple of that in sensible units",
+        ("policy", *names),
+        tuple(lines),
+        "The same rounds, with columns of like size and, beside an offset, a constant column. A policy that does not "
+        "mind units has 1.",
+    )
+
+
 def detection_table(scores: Scores, scenarios: Mapping[str, Scenario], entrants: Mapping[str, Entrant]) -> Table:
-    """Detection quality of policies that report changes, in scenarios with sudden shifts and in still ones."""
-    shifts = [name for name, scenario in scenarios.items() if scenario.kind == "shifts"]
-    still = [name for name, scenario in scenarios.items() if scenario.kind == "still"]
+    """Detection quality of policies that report changes, in simulated worlds with shifts and in still ones."""
+    simulated = {name: scenario for name, scenario in scenarios.items() if scenario.kind != "real"}
+    shifts = [name for name, scenario in simulated.items() if scenario.changes == "shifts"]
+    still = [name for name, scenario in simulated.items() if scenario.changes == "still"]
     lines = []
     for policy, entrant in entrants.items():
         moved = [scores[name, policy] for name in shifts if (name, policy) in scores]

@@ -68,7 +68,8 @@ def arena(
     scenarios: Annotated[
         str | None,
         typer.Option(
-            help="Names separated by commas, 'all', or kinds: shifts, still, drift, real. Default: all, or your own."
+            help="Names separated by commas, or kinds: shifts, still, drift, clicks, units, late, people, real; 'long' "
+            "for the long ones, 'all' for all others. Default: all, or your own."
         ),
     ] = None,
     policies: Annotated[str | None, typer.Option(help="Names separated by commas, or 'all'. Default: all.")] = None,
@@ -78,7 +79,9 @@ def arena(
     scenario: Annotated[
         list[str] | None, typer.Option(help="A scenario of your own: package.module:name, a Scenario or a World.")
     ] = None,
-    seeds: Annotated[int | None, typer.Option(help="How many reporting seeds, from 0. Default: 20.", min=1)] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="How many reporting seeds, from 0. Default: 20 or fewer.", min=1)
+    ] = None,
     tuning: Annotated[int, typer.Option(help="How many tuning seeds, from 1000.", min=1)] = 3,
     quick: Annotated[
         bool, typer.Option("--quick", help="Other defaults: a few scenarios, policies and seeds, no tuning.")
@@ -91,7 +94,8 @@ def arena(
     """Let every policy compete in every kind of changing world.
 
     All play identical rounds. Rivals that say 'tuned' are told the noise and get their settings on other seeds.
-    Interrupted, the same command continues. `--quick` takes about two minutes, everything takes about an hour.
+    Interrupted, the same command continues. `--quick` takes about two minutes, all scenarios take about an hour, long
+    ones, which play only if asked for, another.
 
     Example: driftbandit arena --scenarios drift --policies driftucb,linucb,sw-tuned --seeds 5
     """

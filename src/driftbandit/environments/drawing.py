@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,12 +11,13 @@ from numpy.random import Generator
 
 from driftbandit.core import Floats, Ints, as_count
 from driftbandit.environments import paths
+from driftbandit.environments.rates import log_odds_line, logistic
 from driftbandit.environments.rounds import Rounds
 
 if TYPE_CHECKING:
-    from driftbandit.environments.synthetic import World
+    from driftbandit.environments.world import World
 
-_REACH = 4.0
+REACH = 4.0
 """Standard deviations of noise that `Rounds.reward_range` allows for beyond the means."""
 
 _TAIL = 3.0
@@ -26,6 +29,12 @@ _OUTLIERS = 0.01
 _OUTLIER = 20.0
 """Size of an outlier in standard deviations."""
 
+MEDIAN_PRICE = 2000.0
+"""Median price of an arm with flags, in cents."""
+
+_PRICE_SPREAD = 0.5
+"""Standard deviation of the logarithm of a price."""
+
 _CHUNK = 4096
 """Rounds whose features are gathered at a time."""
 
@@ -35,43 +44,64 @@ def draw_rounds(settings: World, seed: int) -> Rounds:
     streams = [np.random.default_rng([as_count("seed", seed, least=0), part]) for part in range(4)]
     catalogue = _catalogue(settings, streams[0])
     path, regime, shifts = _path(settings, catalogue, streams[1])
-    arms = _pools(settings.horizon, settings.arms, settings.pool, streams[2])
+    arms = draw_pools(settings.horizon, settings.arms, settings.pool, streams[2])
     catalogue, pools = _project(settings, catalogue, path, regime, arms)
     base = _expected(catalogue, pools, path, regime)
-    if settings.reward != "gaussian":
+    if settings.features == "flags":
+        base /= _length_of_flags(settings.free_dim)
+    if settings.has_constant:
         catalogue = np.hstack([catalogue, np.ones((len(catalogue), 1))])
+    catalogue = catalogue * settings.feature_scale
+    if settings.column_scale:
+        catalogue *= settings.column_scale
     means, rewards, (low, high) = _rewards(settings, base, streams[3])
     scale = settings.reward_scale
     return Rounds(
-        catalogue=catalogue * settings.feature_scale,
+        catalogue=catalogue,
         pools=pools,
         arms=arms,
         means=means * scale,
         rewards=rewards * scale,
         shifts=shifts,
-        noise=(settings.noise if settings.reward == "gaussian" else 0.5) * scale,
+        noise=_told_noise(settings) * scale,
         reward_range=(low * scale, high * scale),
         seed=seed,
+        batch=settings.batch,
+        delay=settings.delay,
     )
 
 
-def _free_dim(settings: World) -> int:
-    """Features that vary: all but the constant that click worlds add."""
-    return settings.dim - (settings.reward != "gaussian")
+def _told_noise(settings: World) -> float:
+    """Standard deviation of a reward: its noise, or that of a click of an average arm, if its rate is known."""
+    if settings.reward == "gaussian":
+        return settings.noise
+    rate = settings.clicks[0] if settings.reward == "rates" else 0.5
+    return math.sqrt(rate * (1.0 - rate))
 
 
 def _catalogue(settings: World, rng: Generator) -> Floats:
-    dim = _free_dim(settings)
+    dim = settings.free_dim
     if settings.features == "uniform":
         return paths.unit(rng.random((settings.arms, dim)))
+    if settings.features == "sphere":
+        return paths.unit(rng.standard_normal((settings.arms, dim)))
+    if settings.features == "flags":
+        flags = rng.integers(2, size=(settings.arms, dim - 1)).astype(np.float64)
+        cents = np.rint(MEDIAN_PRICE * np.exp(_PRICE_SPREAD * rng.standard_normal((settings.arms, 1))))
+        return np.hstack([flags, cents / MEDIAN_PRICE])
     deviations = np.sqrt((dim - np.arange(dim)) / dim)
     return paths.unit(rng.standard_normal((settings.arms, dim)) * deviations)
+
+
+def _length_of_flags(dim: int) -> float:
+    """Root mean square length of an arm that is a price beside flags."""
+    return math.sqrt((dim - 1) / 2.0 + math.exp(2.0 * _PRICE_SPREAD**2))
 
 
 def _path(settings: World, catalogue: Floats, rng: Generator) -> tuple[Floats, Ints, Ints]:
     """Thetas (R, d), the index of the theta of each round (T,), and the shifts."""
     horizon = settings.horizon
-    draw = paths.DRAWS[settings.thetas](_free_dim(settings))
+    draw = paths.DRAWS[settings.thetas](settings.free_dim)
     none = np.empty(0, dtype=np.int64)
     if settings.path == "still" or settings.share == 0.0:
         return draw(rng, 1), np.zeros(horizon, dtype=np.int64), none
@@ -81,6 +111,9 @@ def _path(settings: World, catalogue: Floats, rng: Generator) -> tuple[Floats, I
         else:
             path = paths.brownian(rng, horizon, draw, settings.step)
         return path, np.arange(horizon), none
+    if settings.path == "seasons":
+        ends = _jumps(settings, catalogue, rng, 2, draw)
+        return paths.seasons(horizon, ends[0], ends[1], settings.turns), np.arange(horizon), none
     if settings.times == "fixed":
         shifts = paths.fixed_shifts(horizon, settings.period)
     else:
@@ -88,6 +121,13 @@ def _path(settings: World, catalogue: Floats, rng: Generator) -> tuple[Floats, I
     segment = np.searchsorted(shifts, np.arange(horizon), side="right")
     count = settings.regimes if settings.path == "recurring" else len(shifts) + 1
     thetas = _jumps(settings, catalogue, rng, count, draw)
+    if settings.path == "jolts":
+        edges = [0, *shifts.tolist(), horizon]
+        parts = [
+            paths.wander(rng, theta, stop - start, settings.step)
+            for theta, (start, stop) in zip(thetas, itertools.pairwise(edges), strict=True)
+        ]
+        return np.concatenate(parts), np.arange(horizon), shifts
     return thetas, segment % count, shifts
 
 
@@ -120,7 +160,7 @@ def _jumps(settings: World, catalogue: Floats, rng: Generator, count: int, draw:
     )
 
 
-def _pools(horizon: int, arms: int, pool: int, rng: Generator) -> Ints:
+def draw_pools(horizon: int, arms: int, pool: int, rng: Generator) -> Ints:
     """`pool` different arms for every round, in random order."""
     if pool * pool > arms:
         chunk = max(1, _CHUNK * 1000 // arms)
@@ -171,19 +211,30 @@ def _rewards(settings: World, base: Floats, rng: Generator) -> tuple[Floats, Flo
     if settings.reward == "gaussian":
         noise = settings.noise * _noise(settings.tails, len(base), rng)
         noise[len(base) // 2 :] *= settings.noise_jump
-        positive = settings.features == "uniform" and settings.thetas == "positive"
-        low = 0.0 if positive and settings.path not in ("rotation", "brownian") else -1.0
-        margin = _REACH * settings.noise * max(settings.noise_jump, 1.0)
-        return base, base + noise, (low - margin, 1.0 + margin)
+        means = base + settings.offset if settings.offset else base
+        return means, means + noise, _range(settings, means)
     low, high = settings.clicks
     climb = (1.0 + base) / 2.0
     if settings.reward == "click":
         means = low + (high - low) * climb
-    else:
+    elif settings.reward == "logit":
         ends = np.log([low / (1.0 - low), high / (1.0 - high)])
-        means = 1.0 / (1.0 + np.exp(-(ends[0] + (ends[1] - ends[0]) * climb)))
+        means = logistic(ends[0] + (ends[1] - ends[0]) * climb)
+    else:
+        intercept, slope = log_odds_line(low, high, settings.free_dim, settings.pool)
+        means = logistic(intercept + slope * base)
     clicks = (rng.random((len(base), 1)) < means).astype(np.float64)
     return means, clicks, (0.0, 1.0)
+
+
+def _range(settings: World, means: Floats) -> tuple[float, float]:
+    """Bounds of almost all rewards of a world without clicks."""
+    margin = REACH * settings.noise * max(settings.noise_jump, 1.0)
+    if settings.features == "flags":  # whose arms may be of any length
+        return float(means.min()) - margin, float(means.max()) + margin
+    positive = settings.features == "uniform" and settings.thetas == "positive"
+    low = 0.0 if positive and settings.path not in ("rotation", "brownian", "jolts") else -1.0
+    return low - margin + settings.offset, 1.0 + margin + settings.offset
 
 
 def _noise(tails: str, rounds: int, rng: Generator) -> Floats:

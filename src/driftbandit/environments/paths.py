@@ -96,13 +96,27 @@ def rotation(rng: Generator, horizon: int, draw: Draw, turns: float) -> Floats:
 
 def brownian(rng: Generator, horizon: int, draw: Draw, step: float) -> Floats:
     """Theta takes a Gaussian step of size `step` per coordinate every round and is scaled back to unit length."""
-    path = np.empty((horizon, draw(rng, 1).shape[1]))
-    theta = draw(rng, 1)[0]
-    steps = step * rng.standard_normal(path.shape)
-    for t in range(horizon):
+    draw(rng, 1)  # a draw that earlier versions made to learn the dimension, without which the rounds would change
+    return wander(rng, draw(rng, 1)[0], horizon, step)
+
+
+def wander(rng: Generator, start: Floats, rounds: int, step: float) -> Floats:
+    """A Brownian path of unit length from `start`, one theta per round."""
+    theta = start
+    steps = step * rng.standard_normal((rounds, len(start)))
+    path = np.empty(steps.shape)
+    for t in range(rounds):
         path[t] = theta
         theta = theta + steps[t]
         theta /= np.sqrt(theta @ theta)
+    return path
+
+
+def seasons(horizon: int, one: Floats, other: Floats, turns: float) -> Floats:
+    """Theta goes along the arc from `one` to `other` and back `turns` times, in time as a sine wave."""
+    angle = np.arccos(np.clip(one @ other, -1.0, 1.0))
+    share = 0.5 - 0.5 * np.cos(2.0 * np.pi * turns * np.arange(horizon)[:, None] / horizon)
+    path: Floats = (np.sin((1.0 - share) * angle) * one + np.sin(share * angle) * other) / np.sin(angle)
     return path
 
 

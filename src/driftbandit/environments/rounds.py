@@ -52,6 +52,11 @@ class Rounds:
     scopes : array of shape (T,), optional
         Who is served in each round, such as the user; only policies that take a scope are told. None if there is only
         one scope.
+    batch, delay : int
+        When rewards are learned: those of a batch of rounds together and in order, after the choice `delay` rounds
+        after the batch's last one. So the reward of round t is learned after the choice of round
+        ``(t // batch + 1) * batch - 1 + delay``; by default after its own. What is still outstanding after the last
+        choice is learned then.
     """
 
     catalogue: Floats
@@ -64,6 +69,8 @@ class Rounds:
     reward_range: tuple[float, float]
     seed: int = 0
     scopes: NDArray[Any] | None = None
+    batch: int = 1
+    delay: int = 0
 
     def __len__(self) -> int:
         return len(self.pools)
@@ -71,9 +78,11 @@ class Rounds:
     def __repr__(self) -> str:
         rows, dim = self.catalogue.shape
         shifts = f"{len(self.shifts)} shift" + ("" if len(self.shifts) == 1 else "s")
+        late = f", batch {self.batch:,}" if self.batch > 1 else ""
+        late += f", delay {self.delay:,}" if self.delay else ""
         return (
             f"Rounds({len(self):,} rounds, {self.pools.shape[1]} arms shown in each, catalogue of {rows:,} x {dim}, "
-            f"{shifts}, noise {self.noise:g}, seed {self.seed})"
+            f"{shifts}, noise {self.noise:g}{late}, seed {self.seed})"
         )
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-from driftbandit.environments import World, world
+from driftbandit.environments import Simulated, World
 from driftbandit.evaluation.compare import CompareOptions, compare
 from driftbandit.evaluation.results import (
     Row,
@@ -36,7 +36,7 @@ class Column:
     @property
     def world(self) -> World:
         """The world of this column."""
-        return world("table1-v1", noise=self.noise, shift=self.shift, period=self.period)
+        return World(noise=self.noise, shift=self.shift, period=self.period)
 
 
 COLUMNS = (
@@ -96,7 +96,7 @@ PAPER: dict[str, tuple[tuple[float, float], ...]] = {
 OTHERS = ("dlinucb-paper", "dlinucb-released", "lints", "gamma-restart", "ucb1", "random", "oracle", "oracle-paper")
 
 
-def printed(world_settings: World) -> dict[str, tuple[float, float]] | None:
+def printed(world_settings: Simulated) -> dict[str, tuple[float, float]] | None:
     """The paper's numbers for a world that is a column of Table 1, else None."""
     for index, column in enumerate(COLUMNS):
         if column.world == world_settings:
