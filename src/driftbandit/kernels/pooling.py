@@ -37,7 +37,7 @@ EVIDENCE, SQUARES, FREEDOM = range(-3, 0)
 _VAGUE = 1e4
 
 # Rewards after which the noise and the evidence of a guess are mostly forgotten.
-_MEMORY = 50_000.0
+_MEMORY = 20_000.0
 
 
 def guess_size(dim: int) -> int:

@@ -31,7 +31,7 @@ class PriorRidge(RidgeModel):
     True
     >>> model.believe(row, np.array([0.0, 0.5]), np.eye(2), 1.0)
     True
-    >>> model.weights(row).tolist()  # one reward of 1 and the prior's 0 weigh the same
+    >>> model.weights(row).round(8).tolist()  # one reward of 1 and the prior's 0 weigh the same
     [0.5, 0.5]
     """
 

@@ -8,6 +8,7 @@ arms.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -92,12 +93,18 @@ class LinUCB(ModelPolicy):
         mean, spread, noise = as_belief(mean, spread, noise, self.dim)
         model, row = self._model, self._row
         if not isinstance(model, PriorRidge):
-            model = PriorRidge(self.dim, ridge=self.ridge, explore=self.explore)
+            model = _under_prior(self.dim, self.ridge, self.explore)
             row = model.take_over(row)
         if not model.believe(row, mean, spread, noise):
             raise ValueError("spread: expected a positive definite matrix")
         self._model, self._bank = model, row[np.newaxis]
         self._row = self._bank[0]
+
+
+@lru_cache(maxsize=64)
+def _under_prior(dim: int, ridge: float, explore: float | Radius) -> PriorRidge:
+    """The model of a policy that was given a belief; it holds settings only, so that all of a pool share it."""
+    return PriorRidge(dim, ridge=ridge, explore=explore)
 
 
 _GRID = {"strength": ("noise", "half", ".3", ".1", "1/.5")}
