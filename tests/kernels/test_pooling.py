@@ -55,7 +55,7 @@ def test_spread_and_noise_are_found(spread, noise, unit):
     users, xs, rewards = world(4000, spread, noise, users=400)
     bank, _ = learned(users, unit * xs, rewards, square=unit**2)
     mean, packed = np.empty(DIM), np.empty(DIM * (DIM + 1) // 2)
-    found = pooling.belief(bank, unit**2, mean, packed)
+    found = pooling.belief(bank, unit**2, 1.0 / unit**2, mean, packed)
     np.testing.assert_allclose(found**0.5, noise, rtol=0.1)
     np.testing.assert_allclose(unit * packed[0] ** 0.5, spread, rtol=0.6)
     np.testing.assert_allclose(unit * mean, [1.0, 0.0, -0.5], atol=4.0 * spread / 20.0 + 0.05)
@@ -65,7 +65,7 @@ def test_scopes_that_are_alike_get_no_spread():
     users, xs, rewards = world(4000, 0.0, 0.1, users=400)
     bank, _ = learned(users, xs, rewards)
     mean, packed = np.empty(DIM), np.empty(DIM * (DIM + 1) // 2)
-    pooling.belief(bank, 1.0, mean, packed)
+    pooling.belief(bank, 1.0, 1.0, mean, packed)
     assert packed[0] < 0.02**2
 
 
@@ -79,7 +79,7 @@ def test_a_scope_with_many_rewards_does_not_decide_alone():
     rewards = (xs * tastes).sum(axis=1) + 0.1 * rng.standard_normal(len(who))
     bank, _ = learned([who[i] for i in order], xs[order], rewards[order], square=3.0)
     mean, packed = np.empty(DIM), np.empty(DIM * (DIM + 1) // 2)
-    pooling.belief(bank, 3.0, mean, packed)
+    pooling.belief(bank, 3.0, 25.0, mean, packed)
     np.testing.assert_allclose(mean, 1.0, atol=0.3)
 
 

@@ -24,11 +24,14 @@ import numpy as np
 from driftbandit.core import Floats
 from driftbandit.kernels import ridge
 from driftbandit.kernels.compile import finite, jit
-from driftbandit.kernels.packed import add_outer, factor, solve
+from driftbandit.kernels.packed import add_outer, factor, invert, product, solve
 
 # Ratios lam, in units of |x|^2 of the first reward's features; the last stands for infinity.
 _FINITE = np.array([4.0**power for power in range(-5, 7)])
 GUESSES = len(_FINITE) + 1
+
+# Logarithm of a ratio that is as good as infinite.
+_ALIKE = math.log(4.0**8)
 
 # Slots behind a guess's ridge row, counted from its end.
 EVIDENCE, SQUARES, FREEDOM = range(-3, 0)
@@ -130,34 +133,48 @@ def _fade(row: Floats, share: float, most: float, d: int) -> None:
 
 
 @jit
-def belief(bank: Floats, square: float, mean: Floats, spread: Floats) -> float:
-    """Write mean and covariance (packed) of a new scope's weights, averaged over the guesses.
+def belief(bank: Floats, square: float, taste: float, mean: Floats, spread: Floats) -> float:
+    """Write mean and covariance (packed) of a new scope's weights, averaged over the guesses by their likelihood.
 
-    Returns the variance of the noise; 0 if it is not known yet.
+    Of the ratio lam the logarithm is averaged, so that an unlikely guess of a huge tau^2 does not decide. Of g it is
+    also believed that its weights are N(0, taste), with `taste` the squared reward per squared feature: what is
+    unknown is not larger than what is known. Returns the variance of the noise; 0 if it is not known yet.
     """
     d = len(mean)
-    mean[:] = 0.0
-    spread[:] = 0.0
-    total, noise = 0.0, 0.0
+    fitted = np.zeros(d)
+    common = np.zeros(len(spread))
+    total, noise, logs = 0.0, 0.0, 0.0
     for k in range(len(bank)):
         row = bank[k]
-        share = math.exp(row[EVIDENCE])
         if not row[FREEDOM] > 0.0:
             return 0.0
+        share = math.exp(row[EVIDENCE])
         variance = row[SQUARES] / row[FREEDOM]
         total += share
         noise += share * variance
+        logs += share * (math.log(_FINITE[k]) if k < len(_FINITE) else _ALIKE)
         for i in range(d):
-            mean[i] += share * row[ridge.THETA + i]
-        at = 0
-        for i in range(d):
-            for j in range(i + 1):
-                spread[at + j] += share * variance * row[ridge.THETA + d + at + j]
-            if k < len(_FINITE):
-                spread[at + i] += share * variance / (_FINITE[k] * square)
-            at += i + 1
-    for i in range(d):
-        mean[i] /= total
+            fitted[i] += share * row[ridge.THETA + i]
+        for i in range(len(spread)):
+            common[i] += share * variance * row[ridge.THETA + d + i]
+    precision = np.empty(len(spread))
     for i in range(len(spread)):
-        spread[i] /= total
-    return noise / total
+        common[i] /= total
+    if not noise > 0.0 or not taste > 0.0 or not invert(common, d, precision):
+        return 0.0
+    weighted = np.empty(d)
+    product(precision, fitted, weighted)
+    at = 0
+    for i in range(d):
+        precision[at + i] += 1.0 / taste
+        weighted[i] /= total
+        at += i + 1
+    if not invert(precision, d, spread):
+        return 0.0
+    product(spread, weighted, mean)
+    noise /= total
+    at = 0
+    for i in range(d):
+        spread[at + i] += noise / (math.exp(logs / total) * square)
+        at += i + 1
+    return noise

@@ -23,8 +23,9 @@ from driftbandit.state import Stateful
 # The belief is renewed when this share of all rewards is new.
 _NEWS = 1.0 / 256.0
 
-# Slots of the memo: |x|^2 of the first features, variance of the noise, number of the belief, rewards at the next one.
-_SQUARE, _NOISE, _EDITION, _NEXT = range(4)
+# Slots of the memo: |x|^2 of the first features; sums of |x|^2 and of squared rewards; variance of the noise, number of
+# the belief, and at how many rewards it is renewed.
+_SQUARE, _SIZES, _REWARDS, _NOISE, _EDITION, _NEXT = range(6)
 
 
 class Belief(NamedTuple):
@@ -95,12 +96,15 @@ class Pool(Stateful):
             sums = np.zeros(kernel.sums_size(self.dim))
         if kernel.learn(self._bank, sums, self._memo[_SQUARE], x, reward):
             self._sums[scope] = sums
+            self._memo[_SIZES] += x @ x
+            self._memo[_REWARDS] += reward * reward
             if self._bank[0, COUNT] >= self._memo[_NEXT]:
                 self._renew()
 
     def _renew(self) -> None:
         mean, spread = np.empty(self.dim), np.empty(len(self._spread))
-        noise = kernel.belief(self._bank, self._memo[_SQUARE], mean, spread)
+        taste = self._memo[_REWARDS] / self._memo[_SIZES]
+        noise = kernel.belief(self._bank, self._memo[_SQUARE], taste, mean, spread)
         if noise > 0.0 and np.isfinite(mean).all() and invert(spread, self.dim, np.empty(len(spread))):
             self._mean, self._spread = mean, spread
             self._memo[_NOISE] = noise
