@@ -1,5 +1,7 @@
 """Packed triangles agree with NumPy's dense matrices."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -41,3 +43,18 @@ def test_what_is_not_positive_definite_is_refused(whole):
 
 def test_nan_is_refused():
     assert not invert(np.array([1.0, np.nan, 1.0]), 2, np.empty(3))
+
+
+def test_results_do_not_depend_on_where_arrays_lie():
+    """Arrays side by side in one buffer, in every order: a loop that sums and stores fails this."""
+    dim = 25
+    triangle, x = packed(matrix(dim)), np.linspace(-1.0, 2.0, dim)
+    results = set()
+    for order in itertools.permutations((triangle, x, np.zeros(dim))):
+        buffer = np.concatenate(order)
+        ends = np.cumsum([len(part) for part in order])
+        parts = {id(part): buffer[end - len(part) : end] for part, end in zip(order, ends, strict=True)}
+        out = next(parts[id(part)] for part in order if part is not triangle and part is not x)
+        product(parts[id(triangle)], parts[id(x)], out)
+        results.add(out.tobytes())
+    assert len(results) == 1

@@ -89,12 +89,17 @@ def invert(triangle: Floats, dim: int, out: Floats) -> bool:
 
 @jit
 def product(triangle: Floats, x: Floats, out: Floats) -> None:
-    """Write A x into `out`."""
+    """Write A x into `out`.
+
+    No loop both sums and stores: compilers then check at run time whether arrays may overlap, and the order of the sum
+    would depend on where the arrays lie in memory.
+    """
     at = 0
     for i in range(len(x)):
-        total = triangle[at + i] * x[i]
-        for j in range(i):
+        total = 0.0
+        for j in range(i + 1):
             total += triangle[at + j] * x[j]
+        for j in range(i):
             out[j] += triangle[at + j] * x[i]
         out[i] = total  # lines below add their share
         at += i + 1

