@@ -335,6 +335,8 @@ def lints_of(scope):
     "policy",
     [
         PerScope(LinUCB(3)),
+        PerScope(LinUCB(3), pool=True),
+        PerScope(LinUCB(3), pool=True, max_scopes=2),
         PerScope(DLinUCB(3, 0.2, window=10), max_scopes=2),
         PerScope(LinTS(3, seed=4)),
         PerScope(UCB1(seed=4)),

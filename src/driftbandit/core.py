@@ -243,6 +243,23 @@ def as_scope(scope: Scope) -> Scope:
     )
 
 
+def as_belief(mean: ArrayLike, spread: ArrayLike, noise: float, dim: int) -> tuple[Floats, Floats, float]:
+    """Return a prior as arrays of shape (dim,) and (dim, dim) and a positive number, or raise ValueError.
+
+    Whether `spread` is positive definite is not checked here.
+    """
+    arrays = []
+    for name, given, shape in (("mean", mean, (dim,)), ("spread", spread, (dim, dim))):
+        try:
+            array = np.array(given, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name}: expected real numbers of shape {shape} ({error})") from error
+        if array.shape != shape or not np.isfinite(array).all():
+            raise ValueError(f"{name}: expected finite numbers of shape {shape}, got {given!r}")
+        arrays.append(array)
+    return arrays[0], arrays[1], as_number("noise", noise, 0.0, open_low=True)
+
+
 def as_dim(dim: int) -> int:
     """Return the feature dimension, or raise ValueError."""
     if as_count("dim", dim) > _LARGEST_DIM:

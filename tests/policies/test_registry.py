@@ -25,7 +25,7 @@ def test_todays_order_is_kept():
         *("lints", "discounted-linucb", "sw-linucb", "restart-linucb", "logistic-ucb", "ucb-glm", "ps-linucb"),
         *("exp-discounts", "bob", "dal", "master", "meta-bandit", "gamma-restart", "wmducb1", "d-ucb", "sw-ucb"),
         *("cusum-ucb", "pht-ucb", "glr-klucb", "m-ucb", "brownian", "ucb1", "random", "oracle", "oracle-paper"),
-        *("per-scope", "club", "dyclu"),
+        *("per-scope", "pooled-scopes", "club", "dyclu"),
     ]
     assert set(USUAL) <= set(REGISTRY)
     assert len({entry.place for entry in REGISTRY.values()}) == len(REGISTRY)

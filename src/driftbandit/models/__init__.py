@@ -5,6 +5,7 @@ A reward model is the member of a `DLinUCB`, or the whole of a `LinUCB`.
 
 from driftbandit.models.base import RewardModel
 from driftbandit.models.logistic import LogisticModel
+from driftbandit.models.prior import PriorRidge
 from driftbandit.models.ridge import Radius, RidgeModel
 from driftbandit.models.thompson import ThompsonModel
 from driftbandit.models.tuned import TunedRidge, TunedThompson
@@ -26,6 +27,7 @@ __all__ = [
     "MODELS",
     "TUNED",
     "LogisticModel",
+    "PriorRidge",
     "Radius",
     "RewardModel",
     "RidgeModel",

@@ -11,6 +11,7 @@ import os
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from driftbandit.core import LARGEST, Change, Floats
 from driftbandit.models.base import RewardModel
@@ -22,6 +23,7 @@ _DESCRIBES = {
     "minds_pending": "choose",
     "scopes_apart": "learn",
     "learns_many": "learn",
+    "can_pool": "learn",
 }
 """Traits that describe a method; they do not hold for a method that overrides it."""
 
@@ -56,8 +58,8 @@ class Traits:
     """The traits of a policy; subclasses override what does not fit them.
 
     A class that overrides `choose` must also define `is_random`, `is_uniform`, `scores_each_arm` and `minds_pending`; a
-    class that overrides `learn` must also define `scopes_apart` and `learns_many`. Inherited values describe the
-    parents' methods, so without a definition the cautious answers of `PolicyBase` hold.
+    class that overrides `learn` must also define `scopes_apart`, `learns_many` and `can_pool`. Inherited values
+    describe the parents' methods, so without a definition the cautious answers of `PolicyBase` hold.
     """
 
     dim: int | None = None
@@ -110,13 +112,26 @@ class Traits:
     is_scoped: ClassVar[bool] = False
     """Whether `choose` and `learn` take a `scope`; see `core.ScopedPolicy`."""
 
-    scopes_apart: ClassVar[bool] = False
-    """Whether the rewards of one scope leave the choices for all others as they are."""
+    @property
+    def scopes_apart(self) -> bool:
+        """Whether the rewards of one scope leave the choices for all others as they are."""
+        return False
 
     @property
     def most_scopes(self) -> int | None:
         """Number of scopes beyond which some are forgotten; None if scopes are never forgotten."""
         return None
+
+    can_pool: ClassVar[bool] = False
+    """Whether the policy has `believe`, so that `PerScope` can tell its copies what all scopes have in common."""
+
+    def believe(self, mean: ArrayLike, spread: ArrayLike, noise: float) -> None:
+        """Take this as known before any reward: weights ~ N(mean, spread), rewards with variance `noise`.
+
+        `mean` has shape (dim,), `spread` is a covariance of shape (dim, dim). Rewards learned before stay learned. What
+        the policy is after the call must depend on the rewards it learned and on this belief, not on earlier beliefs.
+        """
+        raise NotImplementedError(f"{type(self).__name__} takes no belief; it cannot be pooled")
 
     # Learning ------------------------------------------------------------------------------------------------------
 

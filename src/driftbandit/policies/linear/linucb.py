@@ -8,7 +8,14 @@ arms.
 
 from __future__ import annotations
 
-from driftbandit.core import as_dim, as_number
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from driftbandit.core import as_belief, as_dim, as_number
+from driftbandit.models.prior import PriorRidge
 from driftbandit.models.ridge import Radius, RidgeModel
 from driftbandit.policies.base import ModelPolicy
 from driftbandit.policies.entry import Entry, Variants, from_brief, with_strength
@@ -57,6 +64,47 @@ class LinUCB(ModelPolicy):
     # line 12: A += x x'. What is kept is A^-1 -= w w', with z = A^-1 x and w = z / sqrt(1 + x'z)
     # line 13: b += r x. What is kept is theta += z (r - x'theta) / (1 + x'z)
     learn = ModelPolicy.learn
+
+    can_pool: ClassVar[bool] = True
+
+    def believe(self, mean: ArrayLike, spread: ArrayLike, noise: float) -> None:
+        """Take a prior instead of `ridge`; exact, also for rewards that were learned before.
+
+        From now on A^-1 is the posterior's covariance in units of `noise`, and the bonus is `explore` times the
+        posterior's standard deviation of an arm's mean reward.
+
+        Parameters
+        ----------
+        mean : array of shape (dim,)
+            Mean of the weights before any reward.
+        spread : array of shape (dim, dim)
+            Covariance of the weights before any reward.
+        noise : float
+            Variance of a reward around its mean.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> policy = LinUCB(2)
+        >>> policy.believe(mean=[0.0, 1.0], spread=np.eye(2), noise=0.01)
+        >>> policy.choose(np.eye(2))
+        1
+        """
+        mean, spread, noise = as_belief(mean, spread, noise, self.dim)
+        model, row = self._model, self._row
+        if not isinstance(model, PriorRidge):
+            model = _under_prior(self.dim, self.ridge, self.explore)
+            row = model.take_over(row)
+        if not model.believe(row, mean, spread, noise):
+            raise ValueError("spread: expected a positive definite matrix")
+        self._model, self._bank = model, row[np.newaxis]
+        self._row = self._bank[0]
+
+
+@lru_cache(maxsize=64)
+def _under_prior(dim: int, ridge: float, explore: float | Radius) -> PriorRidge:
+    """The model of a policy that was given a belief; it holds settings only, so that all of a pool share it."""
+    return PriorRidge(dim, ridge=ridge, explore=explore)
 
 
 _GRID = {"strength": ("noise", "half", ".3", ".1", "1/.5")}

@@ -2,7 +2,8 @@
 
 A single shared policy (the paper's 'uniform-' variants) averages over everyone; one policy per scope (its 'N-'
 variants) fits each scope, at the price of less data for each. `PerScope` keeps a policy for every scope it meets and
-forgets scopes not used for long. Wu, Iyer and Wang, SIGIR 2018, Figure 3 (a).
+forgets scopes not used for long. Wu, Iyer and Wang, SIGIR 2018, Figure 3 (a). With ``pool=True`` scopes learn from
+each other as far as they are alike.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ import numpy as np
 from numpy.random import PCG64, Generator
 from numpy.typing import ArrayLike, NDArray
 
-from driftbandit.core import Change, Policy, Scope, as_count, as_scope
+from driftbandit.core import Change, Policy, Scope, as_count, as_example, as_scope
 from driftbandit.models import RewardModel
 from driftbandit.policies.entry import Brief, Entry
 from driftbandit.policies.linear.linucb import LinUCB
+from driftbandit.policies.scoped.pooling import Pool
 from driftbandit.policies.scoped.scopes import decode_scopes, encode_scopes
 from driftbandit.policies.traits import Once, Traits
 from driftbandit.state import new_generator
@@ -44,8 +46,8 @@ class SavedPolicy(Policy, Protocol):
 class PerScope(Traits):
     """A policy for every scope, built when the scope is first met.
 
-    A scope is met by its first successful `choose` or `learn`. Scopes share nothing: each behaves exactly like a
-    policy of its own.
+    A scope is met by its first successful `choose` or `learn`. Unless pooled, scopes share nothing: each behaves
+    exactly like a policy of its own.
 
     Parameters
     ----------
@@ -53,6 +55,9 @@ class PerScope(Traits):
         A fresh policy to copy for every scope, or a function that makes the policy of a scope. Copies have the same
         seed; a function can give every scope its own. To pickle a `PerScope` with a function, define the function at
         the top level of a module.
+    pool : bool
+        Whether the policies start from what all scopes have in common, as far as they have something in common; see
+        `driftbandit.policies.scoped.pooling`. `build` must be a policy that can be pooled, such as `LinUCB`.
     max_scopes : int
         At this many scopes the half that was used longest ago is forgotten; a scope that returns starts afresh.
 
@@ -67,26 +72,46 @@ class PerScope(Traits):
     ...         changes = policy.learn(pool[arm], float(arm == liked), scope=user)
     >>> [policy.choose(pool, scope=user) for user in ("ann", "bob")]
     [0, 1]
+
+    Ten users who like the same arm are enough to know what the next one likes:
+
+    >>> policy = PerScope(LinUCB(dim=2), pool=True)
+    >>> for user in range(10):
+    ...     for arm in (0, 1):
+    ...         changes = policy.learn(pool[arm], float(arm == 1), scope=user)
+    >>> policy.choose(pool, scope="new")
+    1
     """
 
     is_scoped: ClassVar[bool] = True
-    scopes_apart: ClassVar[bool] = True
 
-    def __init__(self, build: SavedPolicy | Callable[[Scope], Policy], *, max_scopes: int = 100_000) -> None:
+    def __init__(
+        self, build: SavedPolicy | Callable[[Scope], Policy], *, pool: bool = False, max_scopes: int = 100_000
+    ) -> None:
         if isinstance(build, type) or not (isinstance(build, SavedPolicy) or callable(build)):
             raise ValueError(f"build: expected a policy or a function that makes one for a scope, got {build!r}")
+        if pool and not getattr(build, "can_pool", False):
+            raise ValueError(f"pool: expected a policy to copy that can be pooled, such as LinUCB, got {build!r}")
         self.build = copy.deepcopy(build)  # the caller may go on using the original
         self.dim = getattr(build, "dim", None)
+        self.pool = bool(pool)
         self.max_scopes = as_count("max_scopes", max_scopes)
         self.rounds = 0
         """Rewards learned, including those of forgotten scopes."""
         self.warned = Once()
         self._policies: dict[Scope, SavedPolicy] = {}  # in order of use, the latest scope last
+        self._common = Pool(self.dim) if pool and self.dim else None
+        self._told: dict[Scope, int] = {}  # edition of the pool's belief that a policy has, if it has one
 
     @property
     def is_random(self) -> bool:
         """Whether the copied policy draws at random; True if a function builds the policies, since any might."""
         return not isinstance(self.build, SavedPolicy) or bool(getattr(self.build, "is_random", True))
+
+    @property
+    def scopes_apart(self) -> bool:
+        """Whether the rewards of one scope leave the choices for all others as they are: unless pooled, they do."""
+        return self._common is None
 
     @property
     def detects(self) -> bool:
@@ -129,15 +154,33 @@ class PerScope(Traits):
         changes = policy.learn(features, reward, arm)
         self._use(scope, policy)
         self.rounds += 1
+        if self._common is not None:
+            self._common.learn(scope, as_example(features, self._common.dim), float(reward))
+            if any(change.kind == "restarted" for change in changes):
+                self._common.restart(scope)
         return changes
 
     def forget(self, scope: Scope) -> None:
         """Drop the policy of a scope, if it has one."""
-        self._policies.pop(as_scope(scope), None)
+        self._drop(as_scope(scope))
+
+    def _drop(self, scope: Scope) -> None:
+        self._policies.pop(scope, None)
+        self._told.pop(scope, None)
+        if self._common is not None:
+            self._common.restart(scope)
 
     def _find(self, scope: Scope) -> SavedPolicy:
         policy = self._policies.get(scope)
-        return self._new(scope) if policy is None else policy
+        if policy is None:
+            policy = self._new(scope)
+        self._tell(scope, policy)
+        return policy
+
+    def _tell(self, scope: Scope, policy: Any) -> None:
+        """Tell the policy of a scope what the pool believes now, unless it knows."""
+        if self._common is not None and self._common.edition > self._told.get(scope, 0):
+            policy.believe(*self._common.belief)
 
     def _new(self, scope: Scope) -> SavedPolicy:
         if isinstance(self.build, SavedPolicy):
@@ -160,8 +203,10 @@ class PerScope(Traits):
         """Make `scope` the latest one, after its call succeeded."""
         if self._policies.pop(scope, None) is None and len(self._policies) == self.max_scopes:
             for old in self.scopes[: self.max_scopes - self.max_scopes // 2]:
-                del self._policies[old]
+                self._drop(old)
         self._policies[scope] = policy
+        if self._common is not None:
+            self._told[scope] = self._common.edition
 
     def _standing(self) -> dict[str, int]:
         return {"rounds": self.rounds, "scopes": len(self._policies)}
@@ -172,8 +217,14 @@ class PerScope(Traits):
     def state(self) -> dict[str, NDArray[Any]]:
         """Copy everything learned so far into flat arrays; those of a scope are named ``scope.<scope>.<name>``."""
         flat: dict[str, NDArray[Any]] = {"rounds": np.array(self.rounds), "scopes": encode_scopes(self._policies)}
+        if self._common is not None:
+            flat.update({f"pool.{name}": array for name, array in self._common.state().items()})
         for scope, policy in self._policies.items():
             prefix = f"scope.{json.dumps(scope)}."
+            if self._common is not None:
+                self._tell(scope, policy)  # so that a state does not depend on who was asked last
+                self._told[scope] = self._common.edition
+                flat[prefix + "sums"] = self._common.sums_of(scope)
             flat.update({prefix + name: array for name, array in policy.state().items()})
         return flat
 
@@ -188,6 +239,10 @@ class PerScope(Traits):
                 where[key] = np.asarray(state[name])
         except (TypeError, ValueError) as error:
             raise ValueError(f"state: expected a mapping of names to arrays ({error})") from error
+        common = None
+        if self._common is not None:
+            pooled = {name: given.pop(name) for name in list(given) if name.startswith("pool.")}
+            common = Pool(self._common.dim).restore({name.removeprefix("pool."): pooled[name] for name in pooled})
         if given.keys() != {"rounds", "scopes"}:
             raise ValueError(f"state: expected rounds, scopes and arrays of scopes, got {', '.join(sorted(given))}")
         scopes, rounds = decode_scopes(given["scopes"]), given["rounds"]
@@ -195,13 +250,25 @@ class PerScope(Traits):
             raise ValueError("state: rounds: expected one int64 that is not negative")
         if len(scopes) > self.max_scopes or parts.keys() != {json.dumps(scope) for scope in scopes}:
             raise ValueError(f"state: scopes and arrays differ, or more than max_scopes = {self.max_scopes}")
-        self._policies = {scope: self._new(scope).restore(parts[json.dumps(scope)]) for scope in scopes}
+        policies = {scope: self._new(scope) for scope in scopes}
+        if common is not None:
+            common.take_sums({scope: parts[json.dumps(scope)].pop("sums", np.empty(0)) for scope in scopes})
+            if common.edition:
+                for policy in policies.values():
+                    policy.believe(*common.belief)  # type: ignore[attr-defined]
+        self._policies = {scope: policy.restore(parts[json.dumps(scope)]) for scope, policy in policies.items()}
+        self._common = common
+        self._told = {} if common is None else dict.fromkeys(scopes, common.edition)
         self.rounds = int(rounds)
         return self
 
 
 def _settings(brief: Brief) -> dict[str, Any]:
     return {"build": LinUCB(brief.dim)}
+
+
+def _pooled_settings(brief: Brief) -> dict[str, Any]:
+    return {**_settings(brief), "pool": True}
 
 
 ENTRIES = (
@@ -213,6 +280,16 @@ ENTRIES = (
         settings=_settings,
         page="per-scope",
         place=400,
+        scoped=True,
+    ),
+    Entry(
+        name="pooled-scopes",
+        title="PerScope, pooled",
+        summary="one LinUCB per scope; each starts from what all scopes have in common",
+        policy=PerScope,
+        settings=_pooled_settings,
+        page="per-scope",
+        place=405,
         scoped=True,
     ),
 )
