@@ -200,7 +200,7 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
             own, cap = errors[0] ** 2 / (width * noise), evidence.error_cap(memo)
             best, strongest = evidence.show(rungs, x, surplus, z, own, width - 1.0, noise, acting, nu, cap)
         threshold = evidence.threshold(memo, incumbent[COUNT], rules[DELTA])
-        if best >= 0 and strongest > threshold and evidence.holds(memo, rungs[best], incumbent, units):
+        if best >= 0 and strongest > threshold and evidence.holds(memo, rungs[best], d):
             fired = 1
             memo[ALARM_EVIDENCE], memo[ALARM_THRESHOLD], memo[ALARM_AGE] = strongest, threshold, rungs[best, COUNT]
             _replace(memo, weights, incumbent, rungs, best, before_alarm(memo, experts))

@@ -31,9 +31,9 @@ from driftbandit.kernels.scales import (
     NOISE,
     PRIOR,
     RECENT_COUNT,
+    REWARD_SQUARES,
     ROUNDS,
     SHRINK,
-    TASTE,
     are_clicks,
     click_rate,
 )
@@ -60,7 +60,7 @@ _ERROR_CAP = 200.0  # cap of a squared error, in units of the noise, if a new ta
 _CLICK_BIRTHS = 100.0  # births on clicks that count as having gone before
 _CLICK_TELLING = 4.0  # a birth needs this many of the rarer outcome over half its life
 _TELLING = 20.0  # a birth needs a new taste to amount, over half the model's life, to this many times the noise
-_MATERIAL = 1e-4  # least squared distance of weights for an alarm, in units of a taste's
+_MATERIAL = 1e-4  # least mean squared error of an incumbent that is wrong, in units of the rewards' mean square
 _LEAST_RIDGE = 1e-6  # ridge of a young model, in units of the first |x|^2
 _MOST_NU = 8.0  # most rewards' worth of noise that a young model takes over
 _CLICK_MOST_NU = 50.0  # most rewards' worth of noise for clicks, whose errors cannot be wild
@@ -185,19 +185,13 @@ def show_click(
 
 
 @jit
-def holds(memo: Floats, rung: Floats, incumbent: Floats, units: Floats) -> bool:
-    """Whether strong evidence makes an alarm: enough was seen, and the weights differ by more than rounding."""
-    return ready(memo, len(units)) and material(memo, rung, incumbent, units)
+def holds(memo: Floats, rung: Floats, d: int) -> bool:
+    """Whether strong evidence makes an alarm: enough was seen, and the incumbent is wrong by more than rounding.
 
-
-@jit
-def material(memo: Floats, rung: Floats, incumbent: Floats, units: Floats) -> bool:
-    """Whether a rung's weights differ from the incumbent's by more than rounding, bias and vanishing noise explain."""
-    distance = 0.0
-    for i in range(len(units)):
-        distance += ((rung[THETA + i] - incumbent[THETA + i]) / units[i]) ** 2
-    found: bool = distance > _MATERIAL * memo[TASTE]
-    return found
+    Without noise, the bias of its ridge alone would be evidence.
+    """
+    wrong = rung[THETA + d + d * (d + 1) // 2 + _THEIRS] * memo[NOISE] / rung[COUNT]
+    return ready(memo, d) and (are_clicks(memo) or wrong > _MATERIAL * memo[REWARD_SQUARES] / memo[ROUNDS])
 
 
 @jit

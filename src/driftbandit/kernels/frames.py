@@ -24,16 +24,18 @@ from driftbandit.kernels.ridge import THETA, absorb, multiply
 TRIAL = 256
 """How many of the first rewards are remembered; after that the frame stays."""
 
-_FIRST = 4  # rewards before the first test
-_ALIKE = 3.0  # columns whose sizes differ from the median by less than this factor are alike
-_BETTER = 0.9  # share of another frame's errors below which a frame is better
+_FIRST = 2  # rewards before the first test
+_ALIKE = 3.2  # columns whose sizes differ from the median by less than this factor are alike,
+_ALIKE_MORE = 3.0  # more while they are known from few arms
+_BETTER = 0.9  # share of another frame's errors below which a frame is better,
+_BETTER_COUNT = 7.0  # less while they are few
 _DECAY = 0.98  # decay of the errors, so that early ones, when no frame knows anything, count for less
 _RIDGE = 0.1  # ridge of the regressions, in units of a typical arm's |x|^2
 
 
 @jit
 def is_due(count: int) -> bool:
-    """Whether frames are tested after `count` rewards: after 4, 6, 8, 12, 16, 24, ... of them."""
+    """Whether frames are tested after `count` rewards: after 2, 3, 4, 6, 8, 12, 16, 24, ... of them."""
     due = count >= _FIRST
     while count % 2 == 0:
         count //= 2
@@ -52,29 +54,31 @@ def best_frame(seen: Floats, units: Floats, anchor: Floats) -> tuple[int, float]
         Room for one number per feature and one for the intercept.
     """
     sizes, constant = _sizes(seen)
-    first = _unlike(sizes, constant)
+    first = _unlike(sizes, constant, len(seen))
+    better = _BETTER * ((len(seen) - 1.0) / (len(seen) + _BETTER_COUNT)) ** 2
     standardised, centred, errors = first, False, math.inf
     for other in (False, True):
         for intercept in (False, True):
             columns, typical = _fill(seen, sizes, constant, first != other, intercept, units, anchor)
-            found, _ = _predict(seen, units[:columns], anchor[:columns], typical)
-            if found < _BETTER * errors:
+            found, _ = _predict(seen, units[:columns], anchor[:columns], typical, intercept)
+            if found < better * errors:
                 standardised, centred, errors = first != other, intercept, found
     columns, typical = _fill(seen, sizes, constant, standardised, centred, units, anchor)
     if centred:  # rewards of the arms played are better than those of others; what all have in common is the intercept
         at = constant if constant >= 0 else columns - 1
-        _, weights = _predict(seen, units[:columns], anchor[:columns], typical)
+        _, weights = _predict(seen, units[:columns], anchor[:columns], typical, False)
         anchor[at] += weights[at] * units[at]
     return columns, typical
 
 
 @jit
-def _unlike(sizes: Floats, constant: int) -> bool:
+def _unlike(sizes: Floats, constant: int, count: int) -> bool:
     """Whether a column is much larger or smaller than the others; a constant does not count."""
+    alike = _ALIKE * (1.0 + _ALIKE_MORE / math.sqrt(count))
     middle = np.median(sizes)
     unlike = False
     for i in range(len(sizes)):
-        if i != constant and (sizes[i] > _ALIKE * middle or sizes[i] * _ALIKE < middle):
+        if i != constant and (sizes[i] > alike * middle or sizes[i] * alike < middle):
             unlike = True
     return unlike
 
@@ -127,9 +131,11 @@ def _fill(
 
 
 @jit
-def _predict(seen: Floats, units: Floats, anchor: Floats, typical: float) -> tuple[float, Floats]:
+def _predict(seen: Floats, units: Floats, anchor: Floats, typical: float, blind: bool) -> tuple[float, Floats]:
     """Predict each reward from the earlier ones by a regression; the sum of squared errors, the late ones counted most,
     and the weights in the end.
+
+    If `blind`, the anchor, which was found from all rewards, is replaced by the mean of the earlier rewards.
     """
     count, d, columns = seen.shape[0], seen.shape[1] - 1, len(units)
     row = np.zeros(THETA + columns + columns * (columns + 1) // 2)
@@ -138,15 +144,19 @@ def _predict(seen: Floats, units: Floats, anchor: Floats, typical: float) -> tup
         row[at + i] = 1.0 / (_RIDGE * typical)
         at += i + 1
     x, z = np.empty(columns), np.empty(columns)
-    total = 0.0
+    total, earlier = 0.0, 0.0
     for t in range(count):
         base = 0.0
         for i in range(columns):
             value = seen[t, i] if i < d else 1.0
             x[i] = units[i] * value
             base += anchor[i] * value
+        if blind:
+            base = earlier / t if t else seen[0, d]
+        earlier += seen[t, d]
         mean, square, _ = multiply(row, x, z)
         error = seen[t, d] - base - mean
-        total = _DECAY * total + error * error
+        if t > 0:  # nobody can predict the first one
+            total = _DECAY * total + error * error
         absorb(row, z, error, 1.0 + max(square, 0.0))
     return total, row[THETA : THETA + columns]
