@@ -18,7 +18,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from driftbandit.core import LARGEST, Change, Floats, as_dim, as_example, as_number, as_pool, as_reward, not_finite
+from driftbandit.core import (
+    LARGEST,
+    Change,
+    Floats,
+    as_belief,
+    as_dim,
+    as_example,
+    as_number,
+    as_pool,
+    as_reward,
+    not_finite,
+)
 from driftbandit.kernels import drift, frames, ridge, scales
 from driftbandit.kernels.evidence import RUNGS, clear, rung_size
 from driftbandit.policies.base import PolicyBase
@@ -114,6 +125,7 @@ class DriftUCB(PolicyBase):
     evidence: ClassVar[tuple[str, ...]] = ("log_evidence", "threshold", "shift_at")
 
     minds_pending: ClassVar[bool] = True
+    can_pool: ClassVar[bool] = True
 
     _parts = (*PolicyBase._parts, "_memo", "_bank", "_seen")
     _growing = frozenset({"_seen"})
@@ -234,16 +246,14 @@ class DriftUCB(PolicyBase):
         rewards learned so far are learned again from there. After 64 rewards, or an alarm, a policy knows better by
         itself, and nothing changes.
         """
+        mean, spread, noise = as_belief(mean, spread, noise, self.dim)
+        variances = np.diagonal(spread)
+        if not (variances > 0.0).all():
+            raise ValueError(f"spread: expected positive variances on the diagonal, got {variances}")
         count = int(self._memo[scales.TRIED])
         if count > _STILL_BELIEVES or self._log.total:
             return
-        mean = as_example(mean, self.dim)
-        variances = np.diagonal(np.asarray(spread, dtype=np.float64))
         typical = float(np.mean(variances))
-        if not (np.isfinite(mean).all() and variances.shape == mean.shape and (variances > 0.0).all() and noise > 0.0):
-            raise ValueError("believe: expected a finite mean, a covariance of its shape, and positive variances")
-        if not math.isfinite(typical) or not math.isfinite(noise):
-            raise ValueError("believe: expected finite variances")
         memo, experts = self._memo, len(self.memory)
         memo[scales.COLUMNS] = self.dim
         memo[scales.ANCHORED], memo[scales.SPREAD], memo[scales.NOISE] = 1.0, typical, noise
