@@ -237,14 +237,38 @@ def try_frames(rules: Floats, memo: Floats, bank: Floats, seen: Floats) -> bool:
     memo[ANCHORED] = 1.0 if np.any(anchor != 0.0) else 0.0
     units_of(memo, experts)[:] = units[:columns]
     anchor_of(memo, experts)[:] = anchor[:columns]
-    learn_again(rules, memo, bank, seen, typical)
+    _begin(memo, bank, experts, typical)
+    _learn_all(rules, memo, bank, seen)
     return True
 
 
 @jit
-def learn_again(rules: Floats, memo: Floats, bank: Floats, seen: Floats, typical: float) -> None:
-    """Learn all lines of `seen` from nothing, where an arm has |x|^2 = `typical`."""
-    _begin(memo, bank, len(rules) - RULES, typical)
+def believe(
+    rules: Floats, memo: Floats, bank: Floats, seen: Floats, mean: Floats, spread: Floats, noise: float
+) -> None:
+    """Start from weights ~ N(mean, spread) and rewards with variance `noise`, and learn all lines of `seen` again."""
+    experts, d = len(rules) - RULES, len(mean)
+    typical = np.trace(spread) / d
+    memo[COLUMNS], memo[ANCHORED], memo[SPREAD] = float(d), 1.0, typical
+    anchor_of(memo, experts)[:] = mean
+    for i in range(d):
+        units_of(memo, experts)[i] = math.sqrt(spread[i, i] / typical)
+    _begin(memo, bank, experts, 0.0)
+    memo[NOISE] = noise
+    memo[RECENT_COUNT] = memo[STEADY_COUNT] = memo[ALL_COUNT] = _TOLD
+    memo[RECENT_SUM] = memo[STEADY_SUM] = memo[ALL_SUM] = _TOLD * noise
+    memo[TASTE] = memo[PRIOR] = typical
+    for model in range(2):
+        at = THETA + d
+        for i in range(d):
+            for j in range(i + 1):
+                bank[model, at + j] = spread[i, j] / noise
+            at += i + 1
+    _learn_all(rules, memo, bank, seen)
+
+
+@jit
+def _learn_all(rules: Floats, memo: Floats, bank: Floats, seen: Floats) -> None:
     for t in range(len(seen)):
         learn(rules, memo, bank, seen[t, :-1].copy(), seen[t, -1])
 
@@ -267,7 +291,9 @@ def _begin_round(memo: Floats, bank: Floats, experts: int, x: Floats, surplus: f
     if size < _SMALLEST:
         return 0.0
     if memo[FIRST_SQUARE] == 0.0:
-        _begin(memo, bank, experts, size)
+        if memo[SPREAD] == 0.0:
+            _begin(memo, bank, experts, size)
+        memo[FIRST_SQUARE] = size
     if size > _LARGEST * memo[FIRST_SQUARE]:
         return -1.0
     if memo[REWARD_SQUARES] == 0.0 and surplus != 0.0 and memo[SPREAD] == 0.0:
@@ -287,11 +313,7 @@ def _size(x: Floats, units: Floats) -> float:
 
 @jit
 def _begin(memo: Floats, bank: Floats, experts: int, size: float) -> None:
-    """Start with nothing learned, and |x|^2 = `size` as the unit of the features.
-
-    Where it was told how tastes spread around the anchor, and the noise, start from there.
-    """
-    told = memo[NOISE] if memo[SPREAD] > 0.0 else 0.0
+    """Start with nothing learned, and |x|^2 = `size` as the unit of the features."""
     memo[:FRAME] = 0.0
     bank[:] = 0.0
     evidence.clear(bank[EXPERTS + experts :])
@@ -299,19 +321,13 @@ def _begin(memo: Floats, bank: Floats, experts: int, size: float) -> None:
     memo[MEMO] = 1.0  # the incumbent's weight
     memo[NOISE] = 1.0
     memo[FIRST_SQUARE] = size
-    ridges = size, _FIRST_RIDGE * size
-    if told > 0.0:
-        memo[NOISE] = told
-        memo[RECENT_COUNT] = memo[STEADY_COUNT] = memo[ALL_COUNT] = _TOLD
-        memo[RECENT_SUM] = memo[STEADY_SUM] = memo[ALL_SUM] = _TOLD * told
-        memo[TASTE] = memo[PRIOR] = memo[SPREAD]
-        ridges = told / memo[SPREAD], told / memo[SPREAD]
     units = units_of(memo, experts)
     d = len(units)
     for model in range(2):
+        ridge = size if model == ELDER else _FIRST_RIDGE * size
         at = THETA + d
         for i in range(d):
-            bank[model, at + i] = units[i] * units[i] / ridges[model]
+            bank[model, at + i] = units[i] * units[i] / ridge if ridge > 0.0 else 0.0
             at += i + 1
 
 

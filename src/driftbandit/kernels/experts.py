@@ -12,7 +12,10 @@ import math
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
 from driftbandit.kernels.ridge import COUNT, THETA, multiply
-from driftbandit.kernels.scales import ALL_COUNT, EXPERTS_LIVE, NOISE, SHRINK, TASTE
+from driftbandit.kernels.scales import ALL_COUNT, EXPERTS_LIVE, NOISE, ROUNDS, SHRINK, SPREAD, TASTE
+
+BELIEVES = 64
+"""Rewards after which it no longer matters what was believed before the first."""
 
 _EXPERT_SPREAD = 0.3  # prior variance of an expert's weights, in units of an average taste's
 
@@ -57,10 +60,13 @@ def learn_expert(
 def start_experts(memo: Floats, experts: Floats, theta: Floats, units: Floats) -> bool:
     """Give every expert the elder's weights and full doubt, if it is time; returns whether it was time.
 
-    It is time once, when there is one reward's worth of noise for each feature.
+    It is time once, when there is one reward's worth of noise for each feature; where a belief was told, after `BELIEVES`
+    rewards.
     """
     d = len(theta)
     if memo[EXPERTS_LIVE] > 0.0 or memo[ALL_COUNT] < d or len(experts) == 0:
+        return False
+    if memo[SPREAD] > 0.0 and memo[ROUNDS] < BELIEVES:
         return False
     memo[EXPERTS_LIVE] = 1.0
     for m in range(len(experts)):

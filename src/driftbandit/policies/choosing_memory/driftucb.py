@@ -242,24 +242,17 @@ class DriftUCB(PolicyBase):
     def believe(self, mean: ArrayLike, spread: ArrayLike, noise: float) -> None:
         """Take this as known before any reward: weights ~ N(mean, spread), rewards with variance `noise`.
 
-        `mean` has shape (dim,), `spread` is a covariance of shape (dim, dim), of which the diagonal is used. The
-        rewards learned so far are learned again from there. After 64 rewards, or an alarm, a policy knows better by
+        `mean` has shape (dim,), `spread` is a covariance of shape (dim, dim). The rewards learned so far are learned
+        again from there. After 64 rewards, or an alarm, a policy knows better by
         itself, and nothing changes.
         """
         mean, spread, noise = as_belief(mean, spread, noise, self.dim)
-        variances = np.diagonal(spread)
-        if not (variances > 0.0).all():
-            raise ValueError(f"spread: expected positive variances on the diagonal, got {variances}")
+        if np.linalg.eigvalsh(spread)[0] <= 0.0:
+            raise ValueError("spread: expected a positive definite matrix")
         count = int(self._memo[scales.TRIED])
         if count > _STILL_BELIEVES or self._log.total:
             return
-        typical = float(np.mean(variances))
-        memo, experts = self._memo, len(self.memory)
-        memo[scales.COLUMNS] = self.dim
-        memo[scales.ANCHORED], memo[scales.SPREAD], memo[scales.NOISE] = 1.0, typical, noise
-        drift.units_of(memo, experts)[:] = np.sqrt(variances / typical)
-        drift.anchor_of(memo, experts)[:] = mean
-        drift.learn_again(self._rules, memo, self._bank, self._seen[:count], 0.0)
+        drift.believe(self._rules, self._memo, self._bank, self._seen[:count], mean, spread, noise)
 
     def restore(self, state: Mapping[str, ArrayLike]) -> Self:
         """Take back what `state` returned, from an object built with the same settings; see `Stateful.restore`."""
