@@ -32,11 +32,11 @@ from driftbandit.core import (
 )
 from driftbandit.kernels import drift, frames, ridge, scales
 from driftbandit.kernels.evidence import RUNGS, clear, rung_size
+from driftbandit.kernels.experts import BELIEVES
 from driftbandit.policies.base import PolicyBase
 from driftbandit.policies.entry import Entry, Variants, from_brief
 
 _ROUNDING = 1e-6
-_STILL_BELIEVES = 64  # rewards after which it no longer matters what was believed before the first
 _OLD_RUNGS = 10  # rungs of states that were stored before frames were tried
 
 
@@ -243,14 +243,15 @@ class DriftUCB(PolicyBase):
         """Take this as known before any reward: weights ~ N(mean, spread), rewards with variance `noise`.
 
         `mean` has shape (dim,), `spread` is a covariance of shape (dim, dim). The rewards learned so far are learned
-        again from there. After 64 rewards, or an alarm, a policy knows better by
-        itself, and nothing changes.
+        again from there. After 64 rewards, or an alarm, a policy knows better by itself, and nothing changes.
         """
         mean, spread, noise = as_belief(mean, spread, noise, self.dim)
-        if np.linalg.eigvalsh(spread)[0] <= 0.0:
-            raise ValueError("spread: expected a positive definite matrix")
+        try:
+            np.linalg.cholesky(spread)
+        except np.linalg.LinAlgError as error:
+            raise ValueError("spread: expected a positive definite matrix") from error
         count = int(self._memo[scales.TRIED])
-        if count > _STILL_BELIEVES or self._log.total:
+        if count > BELIEVES or self._log.total:
             return
         drift.believe(self._rules, self._memo, self._bank, self._seen[:count], mean, spread, noise)
 
