@@ -60,7 +60,8 @@ def learn_expert(
 def start_experts(memo: Floats, experts: Floats, theta: Floats, units: Floats) -> bool:
     """Give every expert the elder's weights and full doubt, if it is time; returns whether it was time.
 
-    It is time once, when there is one reward's worth of noise for each feature; with a belief, after `BELIEVES` rewards.
+    It is time once, when there is one reward's worth of noise for each feature; with a belief, after `BELIEVES`
+    rewards.
     """
     d = len(theta)
     if memo[EXPERTS_LIVE] > 0.0 or memo[ALL_COUNT] < d or len(experts) == 0:

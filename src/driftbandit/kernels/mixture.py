@@ -77,9 +77,14 @@ def exploration(memo: Floats, explore: float, most: float, mixture: Floats, vari
 @jit
 def total_variance(memo: Floats, weights: Floats, rows: Floats, units: Floats) -> float:
     """Trace of the mixture's covariance, in the frame's units."""
-    total: float = weights[0] * memo[NOISE] * _trace(rows[0], units)
-    for m in range(1, len(weights)):
-        total += weights[m] * _trace(rows[m], units)
+    total = 0.0
+    at = THETA + len(units)
+    for i in range(len(units)):
+        variance = weights[0] * memo[NOISE] * rows[0, at + i]
+        for m in range(1, len(weights)):
+            variance += weights[m] * rows[m, at + i]
+        total += variance / (units[i] * units[i])
+        at += i + 1
     return total
 
 
