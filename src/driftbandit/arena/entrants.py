@@ -40,7 +40,7 @@ OURS = "driftucb"
 REFERENCE = "oracle-paper"
 """Name of the oracle that is told the true shifts, restarts there, and explores by the paper's alpha_t."""
 
-OURS_AMONG_PEOPLE = "driftucb-per-scope"
+OURS_AMONG_PEOPLE = "driftucb-pooled"
 
 _AMONG_PEOPLE = (OURS, "linucb", "random")
 """Policies that take no scope and play among people all the same, one for everyone."""
@@ -70,7 +70,8 @@ def _with_scopes() -> dict[str, Entrant]:
     """Entrants that are told who is served, and play among people only."""
     kinds: tuple[Kind, ...] = ("people",)
     return {
-        OURS_AMONG_PEOPLE: Entrant("PerScope (DriftUCB)", {"": _driftucb_per_scope}, rival=False, kinds=kinds),
+        OURS_AMONG_PEOPLE: Entrant("PerScope (DriftUCB), pooled", {"": _driftucb_pooled}, rival=False, kinds=kinds),
+        "driftucb-per-scope": Entrant("PerScope (DriftUCB)", {"": _driftucb_per_scope}, rival=False, kinds=kinds),
         **{
             entry.name: Entrant(entry.title, {"": entry.build}, kinds=kinds)
             for entry in REGISTRY.values()
@@ -81,6 +82,10 @@ def _with_scopes() -> dict[str, Entrant]:
 
 def _driftucb_per_scope(brief: Brief) -> Policy:
     return cast(Policy, PerScope(cast(SavedPolicy, REGISTRY[OURS].build(brief))))
+
+
+def _driftucb_pooled(brief: Brief) -> Policy:
+    return cast(Policy, PerScope(cast(SavedPolicy, REGISTRY[OURS].build(brief)), pool=True))
 
 
 def tuned() -> dict[str, Entrant]:
