@@ -118,7 +118,7 @@ def choose(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int
     features = pool if pool.shape[1] == d else _with_constant(pool)
     weights = memo[MEMO : MEMO + 1 + experts]
     model = mixture.blend(memo, weights, bank[INCUMBENT:], rules[MIX] > 0.0, d)
-    if memo[ANCHORED] > 0.0:
+    if memo[ANCHORED] > 0.0 and (memo[REWARD_SQUARES] > 0.0 or memo[SPREAD] > 0.0):  # else the noise has no unit yet
         model[THETA : THETA + d] += anchor_of(memo, experts)
     if pending >= draws.OUTSTANDING:
         draws.draw(model, rules[EXPLORE], int(memo[ROUNDS]) + pending, d)
