@@ -225,6 +225,7 @@ def try_frames(rules: Floats, memo: Floats, bank: Floats, seen: Floats) -> bool:
     """
     experts = len(rules) - RULES
     d = seen.shape[1] - 1
+    seen = frames.without_odd_first(seen)
     units, anchor = np.empty(d + 1), np.empty(d + 1)
     columns, typical = frames.best_frame(seen, units, anchor)
     unit = memo[FIRST_SQUARE]
