@@ -23,6 +23,7 @@ from driftbandit.core import (
     Change,
     Floats,
     as_belief,
+    as_count,
     as_dim,
     as_example,
     as_number,
@@ -198,6 +199,8 @@ class DriftUCB(PolicyBase):
         The same call gives the same answer.
         """
         pool = as_pool(features, self.dim)
+        if pending != 0:
+            pending = as_count("pending", pending, 0)
         best = drift.choose(self._rules, self._memo, self._bank, pool, pending)
         if best < 0:
             raise self._not_usable(pool)
