@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -301,3 +302,21 @@ def test_a_wild_reward_during_the_trial_is_got_over(wild, at):
     pool = rng.standard_normal((200, 6, DIM))
     right = sum(policy.choose(arms) == np.argmax(arms @ TASTE) for arms in pool)
     assert right > 150, right
+
+
+# Older states.
+
+
+def test_a_file_from_before_frames_goes_on_where_it_was():
+    """Saved after 300 rewards, with an alarm at 203; the figures are those of the version that saved it."""
+    policy = load(Path(__file__).parents[1] / "saved" / "driftucb-without-frames.npz")
+    assert (policy.rounds, [change.round for change in policy.changes]) == (300, [203])
+    assert policy.theta == pytest.approx([-0.500926, 0.40716825, -0.29296779, -0.60795782])
+    assert policy.noise == pytest.approx(0.12234264830717191)
+    assert policy.explain().age == 100
+    assert policy.explain().moved[0] == pytest.approx((3, 0.6115032, -0.6079578))
+    choices = [policy.choose(pool) for pool in np.random.default_rng(9).standard_normal((20, 6, DIM))]
+    assert choices == [3, 4, 1, 3, 2, 5, 0, 0, 3, 3, 3, 4, 5, 4, 5, 3, 3, 4, 1, 4]
+    twin = DriftUCB(DIM).restore(policy.state())
+    assert play(twin, 200) == play(policy, 200)
+    assert len(policy.changes) > 1, "young models start afresh and still find shifts"
