@@ -241,6 +241,26 @@ def test_only_the_latest_belief_counts(count):
     assert play(before, 300) == play(alone, 300)
 
 
+def test_a_far_larger_arm_does_not_undo_a_belief():
+    """It is too large beside the first arm; what was told about the weights holds all the same."""
+    policy = DriftUCB(2, explore=0.0, explore_most=0.0)
+    policy.believe([3.0, 1.0], np.eye(2), 0.01)
+    policy.learn([1e-3, 0.0], 0.003)
+    policy.learn([1e5, 0.0], 3e5)
+    assert (policy.rounds, policy.explain().age) == (2, 2)
+    assert policy.choose([[0.0, 5.0], [1.0, 0.0], [2.0, 0.0]]) == 2
+    assert policy.choose([[0.0, 7.0], [1.0, 0.0], [2.0, 0.0]]) == 0
+
+
+@pytest.mark.parametrize("count", [1, 3, 4])
+def test_a_belief_beside_features_whose_square_is_infinite(count):
+    policy = told(count, THIS)
+    before = contents(policy)
+    with pytest.raises(ValueError, match="too large beside the first ones"):
+        policy.learn([1e160, 0.0, 0.0, 0.0], 1.0)
+    assert contents(policy) == before
+
+
 def test_after_64_rewards_nothing_changes():
     policy = told(65)
     before = contents(policy)

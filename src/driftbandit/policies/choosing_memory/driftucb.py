@@ -293,15 +293,18 @@ class DriftUCB(PolicyBase):
         memo, count = self._memo, int(self._memo[scales.TRIED])
         if not x.any() or not np.isfinite(x).all():
             return fired
-        if count == len(self._seen):
-            self._seen = np.concatenate([self._seen, np.zeros((max(count, 1), self.dim + 1))])
-        self._seen[count, :-1], self._seen[count, -1] = x, reward
-        seen = self._seen[: count + 1]
+        room = self._seen
+        if count == len(room):
+            room = np.concatenate([room, np.zeros((max(count, 1), self.dim + 1))])
+        room[count, :-1], room[count, -1] = x, reward
+        seen = room[: count + 1]
         if fired < 0 or (frames.is_due(count + 1) and not memo[scales.SPREAD]):
             changed = drift.try_frames(self._rules, memo, self._bank, seen)
             if fired < 0 and not changed:
+                room[count] = 0.0
                 return fired
             fired = max(fired, 0)
+        self._seen = room
         memo[scales.TRIED] = count + 1
         if count + 1 == frames.TRIAL:
             self._seen, self._trying = self._seen[:0].copy(), False
