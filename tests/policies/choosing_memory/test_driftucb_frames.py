@@ -1,7 +1,11 @@
 """DriftUCB's frames, what it is told before the first reward, and how it acts while answers are outstanding."""
 
 import copy
+import json
+import os
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -340,3 +344,38 @@ def test_a_file_from_before_frames_goes_on_where_it_was():
     twin = DriftUCB(DIM).restore(policy.state())
     assert play(twin, 200) == play(policy, 200)
     assert len(policy.changes) > 1, "young models start afresh and still find shifts"
+
+
+# Without the compiler.
+
+
+def batches():
+    """Choices with frames of every kind and in batches, and what a belief makes of them."""
+    made = []
+    for offset, columns, belief in ((20.0, UNLIKE, None), (0.0, UNLIKE, None), (0.0, 1.0, THIS)):
+        policy = DriftUCB(DIM)
+        if belief is not None:
+            policy.believe(*belief)
+        made.append(play(policy, 100, columns=columns, offset=offset))
+        pool = np.random.default_rng(5).standard_normal((30, 6, DIM)) * columns
+        made.append([policy.choose(arms, pending=n) for n, arms in enumerate(pool)])
+        made.append([float(policy._memo[scales.COLUMNS]), float(policy._memo[scales.ANCHORED])])
+    return made
+
+
+def test_the_same_lines_without_the_compiler_make_the_same_choices():
+    result = subprocess.run(
+        [sys.executable, __file__],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    here = batches()
+    assert json.loads(result.stdout) == here
+    assert [here[2], here[8]] == [[DIM + 1, 1.0], [DIM, 1.0]], "an intercept, and a belief"
+
+
+if __name__ == "__main__":
+    print(json.dumps([[float(value) for value in line] for line in batches()]))

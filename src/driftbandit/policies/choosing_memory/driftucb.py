@@ -124,10 +124,8 @@ class DriftUCB(PolicyBase):
 
     dim: int
     evidence: ClassVar[tuple[str, ...]] = ("log_evidence", "threshold", "shift_at")
-
     minds_pending: ClassVar[bool] = True
     can_pool: ClassVar[bool] = True
-
     _parts = (*PolicyBase._parts, "_memo", "_bank", "_seen")
     _growing = frozenset({"_seen"})
     _derived = frozenset({"_trying"})
@@ -157,9 +155,8 @@ class DriftUCB(PolicyBase):
         self.detect = bool(detect)
         self.mix = bool(mix)
         experts = len(self.memory)
-        switches = (float(self.detect), float(self.mix))
         keep = [1.0 - 1.0 / rounds for rounds in self.memory]
-        self._rules = np.array([self.explore, self.explore_most, self.delta, self.share, *switches, *keep])
+        self._rules = np.array([self.explore, self.explore_most, self.delta, self.share, self.detect, self.mix, *keep])
         self._memo = np.zeros(drift.memo_size(self.dim, experts))
         self._memo[scales.MEMO] = 1.0
         self._memo[scales.COLUMNS] = self.dim
@@ -276,8 +273,7 @@ class DriftUCB(PolicyBase):
         except (KeyError, TypeError, ValueError):
             return state
         old = scales.FRAME + 1 + experts
-        models = drift.EXPERTS + experts
-        width = rung_size(self.dim)
+        models, width = drift.EXPERTS + experts, rung_size(self.dim)
         if "seen" in state or memo.shape != (old + self.dim,) or bank.shape != (models + _OLD_RUNGS, width):
             return state
         fresh = type(self)(**self.settings()).state()
