@@ -27,9 +27,9 @@ def test_log_evidence_is_the_ratio_of_marginal_likelihoods():
     mean = np.array([1.0, -1.0, 0.5])
     rewards = x @ (mean + 0.3) + 0.5 * rng.standard_normal(12)
     rungs = np.zeros((1, evidence.rung_size(DIM)))
-    evidence.give_birth(rungs[0], mean, 1.0, 0.7, NU, NOISE)
+    evidence.give_birth(rungs[0], mean, np.ones(DIM), 1.0, 0.7, NU, NOISE)
     incumbent = np.zeros(evidence.rung_size(DIM))
-    evidence.give_birth(incumbent, np.zeros(DIM), 0.0, 50.0, NU, NOISE)
+    evidence.give_birth(incumbent, np.zeros(DIM), np.ones(DIM), 0.0, 50.0, NU, NOISE)
     z = np.empty(DIM)
     for t in range(12):
         predicted, q, _ = multiply(incumbent, x[t], z)
@@ -37,7 +37,7 @@ def test_log_evidence_is_the_ratio_of_marginal_likelihoods():
         absorb(incumbent, z, error, 1.0 + q)
         acting = 0.0
         theirs = error**2 / ((1.0 + q) * NOISE)
-        best, strongest = evidence.show(rungs, x[t], rewards[t], z, theirs, q, NOISE, acting, NU, False, CAP)
+        best, strongest = evidence.show(rungs, x[t], rewards[t], z, theirs, q, NOISE, acting, NU, CAP)
     expected = log_marginal(x, rewards, mean, 0.7) - log_marginal(x, rewards, np.zeros(DIM), 50.0)
     assert best == 0
     assert strongest == pytest.approx(expected, rel=1e-9)
@@ -45,23 +45,21 @@ def test_log_evidence_is_the_ratio_of_marginal_likelihoods():
 
 def show(rungs: np.ndarray, reward: float, theirs: float, noise: float = NOISE, **told: float) -> tuple[int, float]:
     """One round with a single feature of 1."""
-    told = {"acting": 0.0, "nu": NU, "clicks": False, "cap": CAP} | told
+    told = {"acting": 0.0, "nu": NU, "cap": CAP} | told
     return evidence.show(rungs, np.array([1.0]), reward, np.empty(1), theirs, 0.0, noise, *told.values())
 
 
-@pytest.mark.parametrize("clicks", [False, True])
-def test_lead_is_the_likelihood_ratio_against_those_who_act(clicks):
+def test_lead_is_the_likelihood_ratio_against_those_who_act():
     rung = np.zeros((1, evidence.rung_size(1)))
-    evidence.give_birth(rung[0], np.zeros(1), 1.0, 1.0, NU, NOISE)
-    show(rung, 1.0, 0.0, acting=-3.0, clicks=clicks)
-    variance = NOISE if clicks else 2.0 * NOISE
-    expected = stats.t.logpdf(1.0, NU, scale=variance**0.5) - stats.t.logpdf(0.0, NU) + 3.0
+    evidence.give_birth(rung[0], np.zeros(1), ONE, 1.0, 1.0, NU, NOISE)
+    show(rung, 1.0, 0.0, acting=-3.0)
+    expected = stats.t.logpdf(1.0, NU, scale=(2.0 * NOISE) ** 0.5) - stats.t.logpdf(0.0, NU) + 3.0
     assert evidence.lead(rung[0], 1) == pytest.approx(expected)
 
 
 def test_noise_since_birth():
     rung = np.zeros((1, evidence.rung_size(1)))
-    evidence.give_birth(rung[0], np.zeros(1), 1.0, 1.0, NU, NOISE)
+    evidence.give_birth(rung[0], np.zeros(1), ONE, 1.0, 1.0, NU, NOISE)
     show(rung, 1.0, 0.0, noise=10.0)
     # One error of 1 with variance 2 sigma^2: worth 1 / 2, whatever the noise was taken for, beside the prior's 4.
     noise, worth = evidence.noise_since(rung[0], 1)
@@ -70,7 +68,7 @@ def test_noise_since_birth():
 
 def test_one_wild_reward_makes_no_case():
     rungs = np.zeros((1, evidence.rung_size(1)))
-    evidence.give_birth(rungs[0], np.zeros(1), 1.0, 1e6, NU, NOISE)
+    evidence.give_birth(rungs[0], np.zeros(1), ONE, 1.0, 1e6, NU, NOISE)
     shown = [show(rungs, 0.0, wrong) for wrong in (1e9, 0.0, 0.0)]
     assert [best for best, _ in shown] == [-1, -1, -1], "without its one telling reward the evidence is gone"
     again, strongest = show(rungs, 0.0, 1e9)
@@ -82,7 +80,7 @@ def test_one_wild_reward_makes_no_case():
 def test_evidence_of_3_must_remain_without_the_most_telling_reward(wrong, best):
     """One of two rewards left out: (NU + 2) / 2 * ln((NU + wrong) / NU) = 3 at wrong = 4 (e - 1) = 6.87."""
     rungs = np.zeros((1, evidence.rung_size(1)))
-    evidence.give_birth(rungs[0], np.zeros(1), 1.0, 1e9, NU, NOISE)
+    evidence.give_birth(rungs[0], np.zeros(1), ONE, 1.0, 1e9, NU, NOISE)
     show(rungs, 0.0, wrong)
     assert show(rungs, 0.0, wrong)[0] == best
 
@@ -94,12 +92,15 @@ def memo_with(**slots):
     return memo
 
 
-CLICKS = {"HITS": 1.0}
+CLICKS = {"HITS": 4.0}  # of 8 rewards: half of them
 
 
-def test_threshold_grows_with_age_and_on_clicks():
+def test_threshold_grows_with_age_and_on_clicks_with_births():
+    """With 39 clicks of 398 the rate is 0.1: one round in 40 gives birth to a model that can tell anything."""
     assert evidence.threshold(memo_with(), 98.0, 0.02) == pytest.approx(math.log(5000.0))
-    assert evidence.threshold(memo_with(**CLICKS), 98.0, 0.02) == pytest.approx(math.log(5000.0) + 3.0)
+    clicks = memo_with(HITS=39.0, ROUNDS=398.0)
+    assert evidence.threshold(clicks, 80.0, 0.02) == pytest.approx(math.log((80.0 * 0.1 / 4.0 + 100.0) / 0.02))
+    assert evidence.threshold(memo_with(HITS=359.0, ROUNDS=398.0), 80.0, 0.02) == evidence.threshold(clicks, 80.0, 0.02)
 
 
 def test_an_error_counts_for_200_or_a_new_taste():
@@ -110,17 +111,17 @@ def test_an_error_counts_for_200_or_a_new_taste():
 def test_no_alarm_before_enough_is_known():
     assert evidence.ready(memo_with(ALL_COUNT=6.0), 3)
     assert not evidence.ready(memo_with(ALL_COUNT=5.9), 3)
-    for hits in (3.0, 7.0):
-        assert evidence.ready(memo_with(ALL_COUNT=6.0, ROUNDS=10.0, HITS=hits), 3)
-    for hits in (2.0, 8.0):
-        assert not evidence.ready(memo_with(ALL_COUNT=6.0, ROUNDS=10.0, HITS=hits), 3), "clicks, one outcome too rare"
+    for hits in (6.0, 14.0):
+        assert evidence.ready(memo_with(ALL_COUNT=6.0, ROUNDS=20.0, HITS=hits), 3)
+    for hits in (5.0, 15.0):
+        assert not evidence.ready(memo_with(ALL_COUNT=6.0, ROUNDS=20.0, HITS=hits), 3), "clicks, one outcome too rare"
 
 
 def born(**slots):
     """The young model of round 8 with one feature; its n, theta and matrix, and the noise it was born with."""
     rungs = np.full((evidence.RUNGS, evidence.rung_size(1)), 7.0)
     known = {"ROUNDS": 8.0, "PRIOR": 1.0, "FIRST_SQUARE": 1.0, "NOISE": 0.25, "SHRINK": 0.5, "RECENT_COUNT": 50.0}
-    evidence.renew(memo_with(**(known | slots)), rungs, np.array([3.0]))
+    evidence.renew(memo_with(**(known | slots)), rungs, np.array([3.0]), ONE)
     assert (np.delete(rungs, 3, axis=0) == 7.0).all(), "the others are not touched"
     return rungs[3, :3].tolist(), evidence.noise_since(rungs[3], 1)
 
@@ -144,9 +145,9 @@ def test_no_young_model_where_it_could_not_tell_a_shift_from_noise():
 def test_rungs_cover_every_age_up_to_a_factor_of_two():
     born = {}
     for t in range(1, 2000):
-        rung = evidence.rung_of(t)
+        rung = evidence.rung_of(t, 10)
         assert t % 2**rung == 0
-        assert t % 2 ** (rung + 1) != 0 or rung == evidence.RUNGS - 1
+        assert t % 2 ** (rung + 1) != 0 or rung == 9
         born[rung] = t
         ages = {t - birth for birth in born.values()}
         for age in (a for a in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512) if a < t):
@@ -156,7 +157,7 @@ def test_rungs_cover_every_age_up_to_a_factor_of_two():
 def test_clear_empties():
     rungs = np.ones((3, evidence.rung_size(2)))
     evidence.clear(rungs)
-    assert evidence.show(rungs, np.ones(2), 1.0, np.empty(2), 1e9, 0.0, 1.0, 0.0, NU, False, CAP) == (-1, 0.0)
+    assert evidence.show(rungs, np.ones(2), 1.0, np.empty(2), 1e9, 0.0, 1.0, 0.0, NU, CAP) == (-1, 0.0)
     assert (rungs[:, 1:] == 0.0).all()
     assert row_size(2) == 6
 
@@ -164,14 +165,15 @@ def test_clear_empties():
 def test_a_birth_by_hand():
     """The row is [n, theta, lower triangle of A^-1] and seven sums, of which the prior fills the fifth and sixth."""
     rung = np.full(evidence.rung_size(2), 7.0)
-    evidence.give_birth(rung, np.array([2.0, -3.0]), 0.5, 4.0, 3.0, 0.2)
-    np.testing.assert_allclose(rung, [0, 1, -1.5, 0.25, 0, 0.25, 0, 0, 0, 0, 3.0, 3.0 * 0.2, 0], rtol=1e-15)
+    evidence.give_birth(rung, np.array([2.0, -3.0]), np.array([1.0, 2.0]), 0.5, 4.0, 3.0, 0.2)
+    np.testing.assert_allclose(rung, [0, 1, -1.5, 0.25, 0, 1.0, 0, 0, 0, 0, 3.0, 3.0 * 0.2, 0], rtol=1e-15)
 
 
 def test_rungs_by_hand():
     born = [1, 2, 3, 4, 6, 8, 96, 256, 512, 1024, 512 * 3]
-    assert [evidence.rung_of(t) for t in born] == [0, 1, 0, 2, 1, 3, 5, 8, 9, 9, 9]
-    assert evidence.RUNGS == 10
+    assert [evidence.rung_of(t, 10) for t in born] == [0, 1, 0, 2, 1, 3, 5, 8, 9, 9, 9]
+    assert evidence.rung_of(2**15, evidence.RUNGS) == evidence.rung_of(2**20, evidence.RUNGS) == evidence.RUNGS - 1
+    assert evidence.RUNGS == 16
 
 
 def certain(*means: float) -> np.ndarray:
@@ -180,7 +182,7 @@ def certain(*means: float) -> np.ndarray:
     evidence.clear(rungs)
     for rung, mean in zip(rungs, means, strict=True):
         if mean is not None:
-            evidence.give_birth(rung, np.array([mean]), 1.0, 1e12, NU, NOISE)
+            evidence.give_birth(rung, np.array([mean]), ONE, 1.0, 1e12, NU, NOISE)
     return rungs
 
 
@@ -247,20 +249,28 @@ def test_likelihood_is_students_but_for_a_constant(error, variance, nu):
 def test_a_wider_model_must_explain_more():
     """A rung of prior variance 1 pays ln(2) / 2 for the width of its first prediction, the incumbent ln(4) / 2."""
     rungs = np.zeros((1, evidence.rung_size(1)))
-    evidence.give_birth(rungs[0], np.zeros(1), 1.0, 1.0, NU, NOISE)
+    evidence.give_birth(rungs[0], np.zeros(1), ONE, 1.0, 1.0, NU, NOISE)
     for _ in range(3):
-        best, strongest = evidence.show(rungs, np.array([1.0]), 0.0, np.empty(1), 30.0, 3.0, NOISE, 0.0, NU, False, CAP)
+        best, strongest = evidence.show(rungs, np.array([1.0]), 0.0, np.empty(1), 30.0, 3.0, NOISE, 0.0, NU, CAP)
     widths = math.log(2.0) + math.log(3 / 2) + math.log(4 / 3) - 3 * math.log(4.0)
     assert best == 0
     assert strongest == pytest.approx(3.5 * math.log((4.0 + 90.0) / 4.0) - 0.5 * widths)
 
 
+def test_units_are_the_sizes_of_weights():
+    """A weight of unit 3 varies by 3^2 where one of unit 1 varies by 1, around the same mean."""
+    rung = np.zeros(evidence.rung_size(2))
+    evidence.give_birth(rung, np.array([1.0, 2.0]), np.array([1.0, 3.0]), 1.0, 1.0, NU, NOISE)
+    mean, square, _ = multiply(rung, np.array([1.0, 1.0]), np.empty(2))
+    assert (mean, square) == (3.0, 10.0)
+
+
 def test_sums_stand_behind_the_row_of_any_size():
     """Two features: the row has six numbers, the seven sums follow."""
     rungs = np.zeros((1, evidence.rung_size(2)))
-    evidence.give_birth(rungs[0], np.zeros(2), 1.0, 1e12, NU, NOISE)
+    evidence.give_birth(rungs[0], np.zeros(2), np.ones(2), 1.0, 1e12, NU, NOISE)
     x = np.array([1.0, 1.0])
-    evidence.show(rungs, x, 0.5, np.empty(2), 3.0, 0.0, NOISE, -1.0, NU, False, CAP)
+    evidence.show(rungs, x, 0.5, np.empty(2), 3.0, 0.0, NOISE, -1.0, NU, CAP)
     likelihood = stats.t.logpdf(0.5, NU, scale=NOISE**0.5) - stats.t.logpdf(0.0, NU)
     own = 0.25 / NOISE
     sums = [3.0, own, 0.0, 3.0 - own, NU, NU * NOISE + 0.25, likelihood + 1.0]
@@ -273,13 +283,13 @@ def test_sums_stand_behind_the_row_of_any_size():
 def test_wide_models_are_judged_by_their_logarithms_too():
     """The rung has a prior variance of a million: ln(1e6) / 2 = 6.9 against it, though its errors are no larger."""
     rungs = np.zeros((1, evidence.rung_size(1)))
-    evidence.give_birth(rungs[0], np.zeros(1), 1.0, 1e-6, NU, NOISE)
-    found = [evidence.show(rungs, ONE, 0.0, np.empty(1), 12.0, 0.0, NOISE, 0.0, NU, False, CAP) for _ in range(3)]
+    evidence.give_birth(rungs[0], np.zeros(1), ONE, 1.0, 1e-6, NU, NOISE)
+    found = [evidence.show(rungs, ONE, 0.0, np.empty(1), 12.0, 0.0, NOISE, 0.0, NU, CAP) for _ in range(3)]
     width = math.log(1.0 + 1e6) + math.log(2.0) + math.log(1.5)
     strongest = 3.5 * math.log((4.0 + 36.0) / 4.0) - 0.5 * width
     assert strongest < 3.0
     assert found[2] == (-1, 0.0)
-    more = [evidence.show(rungs, ONE, 0.0, np.empty(1), 60.0, 0.0, NOISE, 0.0, NU, False, CAP) for _ in range(3)]
+    more = [evidence.show(rungs, ONE, 0.0, np.empty(1), 60.0, 0.0, NOISE, 0.0, NU, CAP) for _ in range(3)]
     width += math.log(4 / 3) + math.log(5 / 4) + math.log(6 / 5)
     assert more[2] == (0, pytest.approx(5.0 * math.log((4.0 + 216.0) / 4.0) - 0.5 * width, rel=1e-6))
 
@@ -288,5 +298,97 @@ def test_a_model_that_was_sure_and_right_needs_no_errors_of_the_others():
     """Both predict both rewards exactly; the incumbent, with q = 1000, would have put up with anything."""
     rungs = certain(0.0)
     for _ in range(2):
-        found = evidence.show(rungs, ONE, 0.0, np.empty(1), 0.0, 1000.0, NOISE, 0.0, NU, False, CAP)
+        found = evidence.show(rungs, ONE, 0.0, np.empty(1), 0.0, 1000.0, NOISE, 0.0, NU, CAP)
     assert found == (0, pytest.approx(math.log(1001.0)))
+
+
+CLICK = np.array([1.0])
+
+
+def show_click(rungs, reward, theirs, base=0.0, acting=0.0, **known):
+    """One click, or none, of an arm with a single feature of 1; 40 % clicks of value 2 so far."""
+    memo = memo_with(**({"HITS": 39.0, "ROUNDS": 98.0, "HIT_VALUE": 2.0} | known))
+    return evidence.show_click(rungs, memo, CLICK, reward, base, np.empty(1), theirs, acting)
+
+
+def test_evidence_of_clicks_is_a_likelihood_ratio():
+    """A rung that expects 1 of 2 gives either outcome 1/2; the incumbent gave it e^-3."""
+    rungs = certain(1.0)
+    found = [show_click(rungs, reward, -3.0) for reward in (2.0, 0.0, 2.0)]
+    gain = math.log(0.5) + 3.0
+    assert found[0] == (-1, 3.0), "one reward alone is no case"
+    assert found[1] == (-1, 3.0), "nor are two, of which the more telling one is left out"
+    assert found[2] == (0, pytest.approx(3.0 * gain))
+    assert evidence.lead(rungs[0], 1) == pytest.approx(3.0 * math.log(0.5))
+
+
+def test_three_must_remain_of_clicks_without_the_most_telling_one():
+    for gains, best in (((1.5, 1.6, 1.5), 0), ((1.5, 9.0, 1.4), -1), ((9.0, 1.4, 1.5), -1), ((1.4, 1.5, 9.0), -1)):
+        rungs = certain(1.0)
+        for gain in gains:
+            found = show_click(rungs, 2.0, math.log(0.5) - gain)
+        assert found[0] == best, gains
+        assert found[1] == pytest.approx(sum(gains) if best == 0 else 3.0)
+
+
+@pytest.mark.parametrize(
+    ("mean", "reward", "chance"),
+    [(1.0, 2.0, 0.5), (0.5, 0.0, 0.75), (-7.0, 2.0, 0.08), (-7.0, 0.0, 0.92), (9.0, 2.0, 0.92), (9.0, 0.0, 0.08)],
+)
+def test_a_click_is_never_certain(mean, reward, chance):
+    """40 % clicks: no outcome is expected with less than a fifth of that."""
+    rungs = certain(mean)
+    show_click(rungs, reward, 0.0, acting=-1.0)
+    assert evidence.lead(rungs[0], 1) == pytest.approx(math.log(chance) + 1.0)
+
+
+def test_rungs_explain_what_clicks_have_beyond_the_anchor():
+    rungs = certain(0.25)
+    show_click(rungs, 2.0, 0.0, base=0.75)
+    assert evidence.lead(rungs[0], 1) == pytest.approx(math.log(0.5))
+    wide = np.zeros((1, evidence.rung_size(1)))
+    evidence.give_birth(wide[0], np.zeros(1), ONE, 1.0, 1.0, NU, NOISE)
+    show_click(wide, 2.0, 0.0, base=0.75)
+    assert wide[0, :3] == pytest.approx([1.0, (2.0 - 0.75) / 2.0, 0.5]), "half of the surprise, at a ridge of 1"
+
+
+def test_empty_rungs_learn_no_click():
+    rungs = certain(None)
+    before = rungs.copy()
+    assert show_click(rungs, 2.0, -9.0) == (-1, 3.0)
+    assert np.array_equal(rungs, before)
+
+
+def test_the_strongest_case_of_clicks_wins():
+    for means, best in (((1.0, 1.5), 1), ((1.5, 1.0), 0), ((1.5, 1.5), 0), ((None, 1.5), 1)):
+        rungs = certain(*means)
+        for _ in range(3):
+            found = show_click(rungs, 2.0, -4.0)
+        assert found == (best, pytest.approx(3.0 * (4.0 + math.log(0.75))))
+
+
+def test_on_clicks_a_rung_is_used_from_a_telling_age_on():
+    """8 rounds bring 4 of the rarer outcome if that is every second one."""
+    assert born(HITS=4.0)[0][0] == 0.0, "rate 1/2"
+    assert born(HITS=3.0)[0][0] == -1.0, "rate 0.4: 3.2 clicks in 8 rounds"
+    assert born(HITS=5.0)[0][0] == -1.0, "the same for the rarer outcome being 0"
+
+
+def test_clicks_use_the_whole_ladder_and_noisy_rewards_ten_rungs():
+    for hits, rung in ((2.0**14, evidence.RUNGS - 1), (0.0, 9)):
+        rungs = np.full((evidence.RUNGS, evidence.rung_size(1)), 7.0)
+        known = {"ROUNDS": 2.0**15, "PRIOR": 1.0, "FIRST_SQUARE": 1.0, "NOISE": 0.25, "RECENT_COUNT": 50.0}
+        evidence.renew(memo_with(**known, HITS=hits), rungs, np.array([3.0]), ONE)
+        assert np.flatnonzero(rungs[:, 0] != 7.0).tolist() == [rung]
+
+
+def test_without_noise_the_bias_of_a_ridge_is_no_alarm():
+    """Rewards with a mean square of 4: the incumbent must be wrong by more than 4e-4 on average."""
+    known = {"ALL_COUNT": 2.0, "NOISE": 1e-6, "REWARD_SQUARES": 40.0, "ROUNDS": 10.0}
+    rungs = certain(0.0)
+    show(rungs, 0.0, 300.0, cap=1e9)
+    show(rungs, 0.0, 499.0, cap=1e9)  # 799 * 1e-6 / 2 = 3.995e-4
+    assert not evidence.holds(memo_with(**known), rungs[0], 1)
+    assert evidence.holds(memo_with(**(known | {"NOISE": 1.01e-6})), rungs[0], 1)
+    assert not evidence.holds(memo_with(**(known | {"NOISE": 1.0, "ALL_COUNT": 1.9})), rungs[0], 1), "too early"
+    assert evidence.holds(memo_with(**known, HITS=5.0), rungs[0], 1), "clicks always have noise"

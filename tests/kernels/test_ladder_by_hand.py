@@ -17,13 +17,15 @@ def memo(**known):
     return found
 
 
-CLICKS = {"HITS": 50.0, "MISFITS": 1.0}  # one stray of fifty is still clicks
+CLICKS = {"HITS": 50.0, "MISFITS": 1.0, "ROUNDS": 104.0}  # one stray of fifty is still clicks; round 8 * 13
 
 
-def test_clicks_need_three_more():
+def test_on_clicks_births_count_and_not_rounds():
+    """51 of 106 are clicks: a birth can tell something in 51 / 106 / 4 of the rounds, beside a hundred others."""
     plain = evidence.threshold(memo(), 98.0, 0.02)
     assert plain == pytest.approx(math.log(100.0 / 0.02))
-    assert evidence.threshold(memo(**CLICKS), 98.0, 0.02) == pytest.approx(plain + 3.0)
+    births = 98.0 * 51.0 / 106.0 / 4.0 + 100.0
+    assert evidence.threshold(memo(**CLICKS), 98.0, 0.02) == pytest.approx(math.log(births / 0.02))
 
 
 def test_an_error_counts_as_much_as_a_new_taste_would_cause():
@@ -37,33 +39,33 @@ def test_an_error_counts_as_much_as_a_new_taste_would_cause():
         ({"ALL_COUNT": 6.0}, True),  # 2 d
         ({"ALL_COUNT": 5.9}, False),
         ({"ALL_COUNT": 6.0, "HITS": 1.0, "MISFITS": 1.0}, True),  # no clicks
-        ({"ALL_COUNT": 6.0, "ROUNDS": 9.0, "HITS": 3.0}, True),  # three of either outcome, of clicks
-        ({"ALL_COUNT": 6.0, "ROUNDS": 9.0, "HITS": 6.0}, True),
-        ({"ALL_COUNT": 6.0, "ROUNDS": 9.0, "HITS": 2.0}, False),
-        ({"ALL_COUNT": 6.0, "ROUNDS": 9.0, "HITS": 7.0}, False),
-        ({"ALL_COUNT": 5.9, "ROUNDS": 9.0, "HITS": 3.0}, False),
+        ({"ALL_COUNT": 6.0, "ROUNDS": 13.0, "HITS": 6.0}, True),  # six of either outcome, of clicks
+        ({"ALL_COUNT": 6.0, "ROUNDS": 13.0, "HITS": 7.0}, True),
+        ({"ALL_COUNT": 6.0, "ROUNDS": 13.0, "HITS": 5.0}, False),
+        ({"ALL_COUNT": 6.0, "ROUNDS": 13.0, "HITS": 8.0}, False),
+        ({"ALL_COUNT": 5.9, "ROUNDS": 13.0, "HITS": 6.0}, False),
     ],
 )
 def test_when_there_may_be_an_alarm(known, enough):
     assert evidence.ready(memo(**known), 3) == enough
 
 
-THETA = np.array([2.0])
+THETA, UNITS = np.array([2.0]), np.array([1.5])
 
 
 def renewed(**known):
     """Rungs after a renewal, of which the third had its turn in round 8; sevens are untouched."""
     rungs = np.full((evidence.RUNGS, evidence.rung_size(1)), 7.0)
     told = memo(**known)
-    evidence.renew(told, rungs, THETA)
-    turn = evidence.rung_of(int(told[scales.ROUNDS]))
+    evidence.renew(told, rungs, THETA, UNITS)
+    turn = evidence.rung_of(int(told[scales.ROUNDS]), evidence.RUNGS)
     assert (np.delete(rungs, turn, axis=0) == 7.0).all()
     return turn, rungs[turn]
 
 
 def born(ridge, nu, noise=0.25):
     rung = np.zeros(evidence.rung_size(1))
-    evidence.give_birth(rung, THETA, 0.5, ridge, nu, noise)
+    evidence.give_birth(rung, THETA, UNITS, 0.5, ridge, nu, noise)
     return rung
 
 
@@ -85,7 +87,7 @@ def test_a_birth_with_the_noise_and_the_prior_of_its_time():
     ],
 )
 def test_how_much_of_the_noise_a_newborn_takes_over(seen, clicks, nu):
-    _, rung = renewed(RECENT_COUNT=seen, **(CLICKS if clicks else {}))
+    _, rung = renewed(RECENT_COUNT=seen, **({"HITS": 4.0} if clicks else {}))
     np.testing.assert_allclose(rung, born(0.5, nu))
 
 
@@ -101,5 +103,5 @@ def test_only_who_could_tell_a_shift_from_noise_is_born(noise, alive):
     assert (rung[0] == 0.0) == alive
     if not alive:
         assert rung.tolist() == [-1.0] + [0.0] * (len(rung) - 1)
-    assert renewed(NOISE=noise, **CLICKS)[1][0] == 0.0, "clicks are always worth a try"
+    assert renewed(NOISE=noise, **CLICKS)[1][0] == -1.0, "8 rounds of clicks are too few: 8 * 51 / 106 < 4"
     assert renewed(NOISE=noise, ROUNDS=16.0)[1][0] == 0.0, "who lives longer can tell more"

@@ -29,24 +29,29 @@ def test_total_variance_is_the_trace():
     memo, weights = world(), np.array([0.75, 0.25])
     memo[scales.NOISE] = 0.5
     rows = np.array([[0.0, 9.0, 9.0, 1.0, 9.0, 3.0], [0.0, 9.0, 9.0, 5.0, 9.0, 7.0]])
-    assert mixture.total_variance(memo, weights, rows, 2) == 0.75 * 0.5 * 4.0 + 0.25 * 12.0
+    assert mixture.total_variance(memo, weights, rows, np.ones(2)) == 0.75 * 0.5 * 4.0 + 0.25 * 12.0
+    units = np.array([0.5, 2.0])
+    expected = 0.75 * 0.5 * (4.0 + 0.75) + 0.25 * (20.0 + 1.75)
+    assert mixture.total_variance(memo, weights, rows, units) == expected
 
 
 def test_exploration_compares_the_pool_with_the_arms_played():
     memo, model = world(), np.array([0.0, 0.0, 0.0, 2.0, 0.0, 2.0])  # covariance 2 I: total 4
     pool = np.array([3.0, 5.0])  # variances of two arms
-    assert mixture.exploration(memo, 0.5, 3.0, model, pool, 2) == 0.5, "nothing played yet"
+    assert mixture.exploration(memo, 0.5, 3.0, model, pool, np.ones(2)) == 0.5, "nothing played yet"
     mixture.remember_pick(memo, np.array([0.5, 0.5]), np.array([1.0, 5.0]), 4.0)  # variance 2, half of the total
-    assert mixture.exploration(memo, 0.5, 3.0, model, pool, 2) == pytest.approx(0.5 * (4.0 / 2.0) / 1.25)
-    assert mixture.exploration(memo, 0.5, 0.6, model, pool, 2) == 0.6
-    assert mixture.exploration(memo, 0.5, 3.0, model, pool / 4.0, 2) == 0.5, "never less than told"
+    assert mixture.exploration(memo, 0.5, 3.0, model, pool, np.ones(2)) == pytest.approx(0.5 * (4.0 / 2.0) / 1.25)
+    assert mixture.exploration(memo, 0.5, 0.6, model, pool, np.ones(2)) == 0.6
+    assert mixture.exploration(memo, 0.5, 3.0, model, pool / 4.0, np.ones(2)) == 0.5, "never less than told"
     mixture.remember_pick(memo, np.array([1.0]), np.array([2.0]), 4.0)  # a quarter of the total, and the latest
     known = (0.98 * 0.5 + 0.25) / 1.98
-    assert mixture.exploration(memo, 0.5, 3.0, model, pool, 2) == pytest.approx(0.5 * (4.0 / 4.0) / known / 1.25)
+    assert mixture.exploration(memo, 0.5, 3.0, model, pool, np.ones(2)) == pytest.approx(
+        0.5 * (4.0 / 4.0) / known / 1.25
+    )
 
 
 def test_on_clicks_it_explores_less():
-    assert mixture.exploration(world(clicks=True), 0.5, 3.0, np.zeros(3), np.ones(1), 1) == pytest.approx(0.4)
+    assert mixture.exploration(world(clicks=True), 0.5, 3.0, np.zeros(3), np.ones(1), np.ones(1)) == pytest.approx(0.4)
 
 
 def test_picks_are_not_remembered_while_the_noise_is_unknown():
@@ -64,7 +69,8 @@ def test_weights_follow_the_likelihood_and_a_share_is_dealt_out_anew(clicks, mos
     assert nu == most
     weights, errors, variances = np.array([0.5, 0.3, 0.2]), np.array([1.0, 0.0, -2.0]), np.array([1.0, 4.0, 2.0])
     earned = weights * stats.t.pdf(errors, nu, scale=np.sqrt(variances))
-    found = mixture.weigh(memo, 0.1, weights, errors, variances, nu)
+    logs = np.array([mixture.log_likelihood(e, v, np.log(v), nu) for e, v in zip(errors, variances, strict=True)])
+    found = mixture.weigh(memo, 0.1, weights, logs)
     assert found == pytest.approx(np.log(earned.sum()) - stats.t.logpdf(0.0, nu))
     expected = (1.0 - dealt) * earned / earned.sum() + dealt * np.array([0.5, 0.25, 0.25])
     assert weights == pytest.approx(expected)
@@ -75,6 +81,23 @@ def test_the_likelihood_has_as_much_freedom_as_noise_is_known():
     for count, expected in ((0.0, 1.0), (3.0, 3.0), (9.0, 5.0)):
         memo[scales.RECENT_COUNT] = count
         assert mixture.freedom(memo) == expected
+
+
+@pytest.mark.parametrize(("mean", "chance"), [(1.0, 0.25), (-3.0, 0.04), (0.1, 0.04), (7.0, 0.96)])
+def test_a_click_has_the_probability_of_its_mean_kept_from_0_and_1(mean, chance):
+    """Clicks of value 4, of which 20 % were made: no outcome is less likely than 4 %."""
+    memo = world()
+    memo[[scales.HITS, scales.ROUNDS, scales.HIT_VALUE]] = 19.0, 98.0, 4.0
+    assert mixture.click_log_likelihood(memo, 4.0, mean) == pytest.approx(np.log(chance))
+    assert mixture.click_log_likelihood(memo, 0.0, mean) == pytest.approx(np.log(1.0 - chance))
+    memo[scales.HITS] = 79.0
+    assert mixture.click_log_likelihood(memo, 4.0, mean) == pytest.approx(np.log(chance)), "the rarer outcome"
+
+
+def test_a_share_fades_as_the_incumbent_ages():
+    assert [mixture.faded(0.001, age) for age in (0.0, 100.0, 1999.0)] == [0.001] * 3
+    assert mixture.faded(0.001, 2000.0) < 0.001
+    assert mixture.faded(0.001, 199_999.0) == pytest.approx(0.00001)
 
 
 def test_half_of_the_weight_is_the_incumbents_at_first():

@@ -16,7 +16,7 @@ def memo_with(**slots):
 def told(*rewards, size=1.0):
     memo = np.zeros(scales.MEMO)
     for reward in rewards:
-        scales.tally(memo, reward, size)
+        scales.tally(memo, reward, reward, size)
     return memo
 
 
@@ -24,6 +24,21 @@ def test_tally_adds_up():
     memo = told(0.0, 2.0, -1.0, 2.0, size=3.0)
     expected = memo_with(ROUNDS=4, REWARD_SQUARES=9, FEATURE_SQUARES=12, HITS=3, HIT_VALUE=2, MISFITS=1)
     assert memo.tolist() == expected.tolist()
+
+
+def test_what_the_anchor_expects_is_no_size_of_rewards():
+    """Rewards of 20, of which 19 were expected, are of size 1; whether they are clicks, the rewards themselves say."""
+    memo = np.zeros(scales.MEMO)
+    for reward in (20.0, 20.0, 0.0):
+        scales.tally(memo, reward, reward - 19.0, 1.0)
+    assert memo[scales.REWARD_SQUARES] == 1.0 + 1.0 + 19.0**2
+    assert (memo[scales.HITS], memo[scales.HIT_VALUE], memo[scales.MISFITS]) == (2.0, 20.0, 0.0)
+
+
+def test_the_rate_is_that_of_the_rarer_outcome_with_one_of_each_added():
+    assert scales.click_rate(memo_with(HITS=0, ROUNDS=0)) == 0.5
+    assert scales.click_rate(memo_with(HITS=9, ROUNDS=98)) == pytest.approx(0.1)
+    assert scales.click_rate(memo_with(HITS=89, ROUNDS=98)) == pytest.approx(0.1)
 
 
 def test_clicks_are_zeros_and_one_other_value_but_for_two_per_cent():
@@ -78,9 +93,9 @@ def test_noise_has_jumped_when_the_recent_is_twice_or_half_the_steady(recent, co
     assert memo[scales.STEADY_SUM] / memo[scales.STEADY_COUNT] == pytest.approx(recent if jumps else 1.0, rel=1e-6)
 
 
-def rescaled(memo, theta=(3.0, 1.0)):
+def rescaled(memo, theta=(3.0, 1.0), units=None):
     elder = np.array([0.0, *theta])
-    scales.rescale(memo, elder, len(theta))
+    scales.rescale(memo, elder, np.ones(2) if units is None else units)
     return memo
 
 
@@ -117,6 +132,21 @@ def test_tastes_spread_as_much_as_the_elder_cannot_explain():
     assert memo[scales.PRIOR] == 2.0, "never more than a taste"
     assert memo[scales.SHRINK] == 0.0
     assert rescaled(known(), theta=(0.0, 0.0))[scales.SHRINK] == 0.0
+
+
+def test_what_was_told_about_tastes_holds():
+    assert rescaled(known(SPREAD=7.0))[scales.TASTE] == 7.0
+
+
+def test_weights_are_compared_in_the_units_of_their_columns():
+    """Weights of 3 and 1 in units of 3 and 2 have a mean square of (1 + 1/4) / 2."""
+    memo = rescaled(known(ELDER_ERRORS=160), units=np.array([3.0, 2.0]))  # tastes spread by 0.05
+    assert memo[scales.SHRINK] == pytest.approx(1.0 - 0.05 / 0.625)
+
+
+def test_clicks_leave_more_room_for_new_tastes():
+    memo = rescaled(known(HITS=24, MISFITS=0, ELDER_ERRORS=150))
+    assert memo[scales.PRIOR] == 0.5 * 2.0
 
 
 def test_a_new_incumbent_says_what_the_noise_is():

@@ -118,7 +118,7 @@ def choose(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int
     features = pool if pool.shape[1] == d else _with_constant(pool)
     weights = memo[MEMO : MEMO + 1 + experts]
     model = mixture.blend(memo, weights, bank[INCUMBENT:], rules[MIX] > 0.0, d)
-    if memo[ANCHORED] > 0.0:
+    if memo[ANCHORED] > 0.0 and (memo[REWARD_SQUARES] > 0.0 or memo[SPREAD] > 0.0):  # else the noise has no unit yet
         model[THETA : THETA + d] += anchor_of(memo, experts)
     if pending >= draws.OUTSTANDING:
         draws.draw(model, rules[EXPLORE], int(memo[ROUNDS]) + pending, d)
@@ -221,10 +221,17 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
 def try_frames(rules: Floats, memo: Floats, bank: Floats, seen: Floats) -> bool:
     """Find the best frame for all rewards so far, one in each line of `seen` behind the arm's features.
 
-    If it differs from the present one, everything is learned again in it; returns whether it does.
+    If it differs from the present one, everything is learned again in it; returns whether it does. A frame that was
+    told stays, and only the unit of the features becomes that of the latest arm.
     """
     experts = len(rules) - RULES
+    if memo[SPREAD] > 0.0:
+        size = _size(seen[-1, :-1], units_of(memo, experts))
+        if finite(size):
+            learn_again(rules, memo, bank, seen, size)
+        return finite(size)
     d = seen.shape[1] - 1
+    seen = frames.without_odd_first(seen)
     units, anchor = np.empty(d + 1), np.empty(d + 1)
     columns, typical = frames.best_frame(seen, units, anchor)
     unit = memo[FIRST_SQUARE]

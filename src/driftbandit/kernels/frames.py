@@ -30,6 +30,7 @@ _ALIKE_MORE = 3.0  # more while they are known from few arms
 _BETTER = 0.9  # share of another frame's errors below which a frame is better,
 _BETTER_COUNT = 7.0  # less while they are few
 _DECAY = 0.98  # decay of the errors, so that early ones, when no frame knows anything, count for less
+_ODD = 1000.0  # a first |x|^2 of more than this many times the median was a mistake
 _RIDGE = 0.1  # ridge of the regressions, in units of a typical arm's |x|^2
 
 
@@ -40,6 +41,13 @@ def is_due(count: int) -> bool:
     while count % 2 == 0:
         count //= 2
     return due and count <= 3
+
+
+@jit
+def without_odd_first(seen: Floats) -> Floats:
+    """The lines of `seen`, but for the first one if its features are far larger than the others'."""
+    sizes = np.array([np.sum(seen[t, :-1] ** 2) for t in range(len(seen))])
+    return seen[1:] if len(seen) > _FIRST and sizes[0] > _ODD * np.median(sizes) else seen
 
 
 @jit

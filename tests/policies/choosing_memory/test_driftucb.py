@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from driftbandit import DriftUCB, LinUCB, OracleLinUCB, Radius, World, simulate
-from driftbandit.kernels import scales
+from driftbandit.kernels import frames, scales
 
 
 def regret(policy, rounds):
@@ -157,7 +157,7 @@ def test_extreme_rewards_leave_numbers(reward):
 
 def test_refuses_features_beyond_its_scale():
     policy = DriftUCB(2)
-    for _ in range(128):  # until then the first features may have been the odd ones
+    for _ in range(frames.TRIAL):  # until then the first features may have been the odd ones
         policy.learn(np.ones(2), 1.0)
     before = contents(policy)
     with pytest.raises(ValueError, match="too large beside the first ones"):
@@ -192,19 +192,21 @@ def test_before_anything_is_learned_it_plays_the_arm_it_could_learn_most_from():
     assert DriftUCB(2).choose(1e-60 * pool) == 1
 
 
-@pytest.mark.parametrize(("first", "age"), [(21.0, 129), (22.0, 1)])
-def test_starts_over_after_128_rewards_if_the_first_arm_was_a_hundred_times_too_large(first, age):
+@pytest.mark.parametrize(("first", "unit"), [(21.0, 21.0**2), (22.0, (22.0**2 + 127.0) / 128.0)])
+def test_takes_another_unit_if_the_first_arm_was_a_hundred_times_too_large(first, unit):
     """The mean |x|^2 of 128 rewards is (first^2 + 127) / 128: a hundredth of the first one, or not quite."""
     policy = DriftUCB(2)
-    for size in (first, *[1.0] * 128):
-        policy.learn([size, 0.0], 1.0)
-    assert policy.explain().age == age
+    for size in (first, *[1.0, -1.0] * 64):
+        policy.learn([size, 0.0], size)
+    assert policy._memo[scales.FIRST_SQUARE] == pytest.approx(unit)
+    assert policy.explain().age == 129, "all is learned again"
 
 
 def test_features_of_almost_no_size_teach_nothing():
     policy = DriftUCB(1)
     policy.learn([1e-101], 1.0)
     assert policy.explain().age == 0
+    policy = DriftUCB(1)
     policy.learn([1e-99], 1.0)
     assert policy.explain().age == 1
 
@@ -216,7 +218,8 @@ def test_a_wholly_larger_pool_in_the_first_rounds_starts_it_over():
         policy.choose([[1.0, 1.0], [1e-9, 0.0]])  # one that fits, one that does not
     assert policy.choose([[1.0, 1.0], [2.0, 0.0]]) == 1
     policy.learn([2.0, 0.0], 1.0)
-    assert policy.explain().age == 1
+    assert policy.explain().age == 2
+    assert policy._memo[scales.FIRST_SQUARE] == pytest.approx(2.0), "the mean of 0 and 4"
     assert policy.choose([[1.0, 1.0], [1e-9, 0.0]]) == 0
 
 
@@ -241,7 +244,7 @@ def late_regret(policy, rounds, spoil=lambda t, x, reward: (x, reward)):
     return lost
 
 
-@pytest.mark.parametrize("scale", [1e-8, 1e-4, 1e4])
+@pytest.mark.parametrize("scale", [1e-8, 1e-4, 1e2, 1e4, 1e8])
 def test_gets_over_a_first_pool_in_another_unit(scale):
     rounds = World(path="still", horizon=1000).rounds(1)
     policy = DriftUCB(rounds.dim)
@@ -269,12 +272,14 @@ def first_alarm(rewards):
     return None
 
 
-def test_an_alarm_on_clicks_needs_more():
-    """3 more than on numbers, because the errors of clicks are skewed."""
+def test_an_alarm_on_clicks_counts_births():
+    """Births beside a hundred that went before; on numbers, rounds."""
     rng = np.random.default_rng(0)
     rate = np.where(np.arange(2000) < 1000, 0.1, 0.9)
-    change = first_alarm(rng.random(2000) < rate)
-    assert change.evidence["threshold"] == pytest.approx(np.log((change.round + 2) / 0.02) + 3.0)
+    clicks = rng.random(2000) < rate
+    change = first_alarm(clicks)
+    births = change.round * (clicks[: change.round - 1].sum() + 1.0) / (change.round + 1.0) / 4.0
+    assert change.evidence["threshold"] == pytest.approx(np.log((births + 100.0) / 0.02))
     change = first_alarm(rate + 0.1 * rng.standard_normal(2000))
     assert change.evidence["threshold"] == pytest.approx(np.log((change.round + 2) / 0.02))
 
@@ -338,6 +343,6 @@ def test_memory_stays_flat():
     sizes = []
     for t in range(5000):
         policy.learn(rng.standard_normal(4), float(rng.standard_normal()))
-        if t in (100, 4999):
+        if t in (frames.TRIAL, 4999):
             sizes.append(sum(array.nbytes for name, array in policy.state().items() if not name.startswith("log")))
     assert sizes[0] == sizes[1]

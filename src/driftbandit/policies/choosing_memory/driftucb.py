@@ -23,6 +23,7 @@ from driftbandit.core import (
     Change,
     Floats,
     as_belief,
+    as_count,
     as_dim,
     as_example,
     as_number,
@@ -123,10 +124,8 @@ class DriftUCB(PolicyBase):
 
     dim: int
     evidence: ClassVar[tuple[str, ...]] = ("log_evidence", "threshold", "shift_at")
-
     minds_pending: ClassVar[bool] = True
     can_pool: ClassVar[bool] = True
-
     _parts = (*PolicyBase._parts, "_memo", "_bank", "_seen")
     _growing = frozenset({"_seen"})
     _derived = frozenset({"_trying"})
@@ -156,9 +155,8 @@ class DriftUCB(PolicyBase):
         self.detect = bool(detect)
         self.mix = bool(mix)
         experts = len(self.memory)
-        switches = (float(self.detect), float(self.mix))
         keep = [1.0 - 1.0 / rounds for rounds in self.memory]
-        self._rules = np.array([self.explore, self.explore_most, self.delta, self.share, *switches, *keep])
+        self._rules = np.array([self.explore, self.explore_most, self.delta, self.share, self.detect, self.mix, *keep])
         self._memo = np.zeros(drift.memo_size(self.dim, experts))
         self._memo[scales.MEMO] = 1.0
         self._memo[scales.COLUMNS] = self.dim
@@ -198,6 +196,8 @@ class DriftUCB(PolicyBase):
         The same call gives the same answer.
         """
         pool = as_pool(features, self.dim)
+        if pending != 0:
+            pending = as_count("pending", pending, 0)
         best = drift.choose(self._rules, self._memo, self._bank, pool, pending)
         if best < 0:
             raise self._not_usable(pool)
@@ -267,8 +267,7 @@ class DriftUCB(PolicyBase):
         except (KeyError, TypeError, ValueError):
             return state
         old = scales.FRAME + 1 + experts
-        models = drift.EXPERTS + experts
-        width = rung_size(self.dim)
+        models, width = drift.EXPERTS + experts, rung_size(self.dim)
         if "seen" in state or memo.shape != (old + self.dim,) or bank.shape != (models + _OLD_RUNGS, width):
             return state
         fresh = type(self)(**self.settings()).state()
@@ -284,15 +283,18 @@ class DriftUCB(PolicyBase):
         memo, count = self._memo, int(self._memo[scales.TRIED])
         if not x.any() or not np.isfinite(x).all():
             return fired
-        if count == len(self._seen):
-            self._seen = np.concatenate([self._seen, np.zeros((max(count, 1), self.dim + 1))])
-        self._seen[count, :-1], self._seen[count, -1] = x, reward
-        seen = self._seen[: count + 1]
+        room = self._seen
+        if count == len(room):
+            room = np.concatenate([room, np.zeros((max(count, 1), self.dim + 1))])
+        room[count, :-1], room[count, -1] = x, reward
+        seen = room[: count + 1]
         if fired < 0 or (frames.is_due(count + 1) and not memo[scales.SPREAD]):
             changed = drift.try_frames(self._rules, memo, self._bank, seen)
             if fired < 0 and not changed:
+                room[count] = 0.0
                 return fired
             fired = max(fired, 0)
+        self._seen = room
         memo[scales.TRIED] = count + 1
         if count + 1 == frames.TRIAL:
             self._seen, self._trying = self._seen[:0].copy(), False
