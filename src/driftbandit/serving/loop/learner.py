@@ -33,7 +33,8 @@ class Learner:
     Attributes
     ----------
     knows_vote : bool
-        Whether a pool's last vote still holds if nothing was learned since, and no shadow must be asked.
+        Whether a pool's last vote still holds if nothing was learned since, and no shadow must be asked. It does not
+        hold if the policy minds what is pending, since that grows with every decision.
     asking_changes : bool
         Whether `choose` changes some policy, so that a logged decision must be asked for again.
     pending : tuple of Pending
@@ -113,7 +114,9 @@ class Learner:
                     pool.vote, pool.voted_at = models.get(owner).choose(pool.features, pool.numbers), learned
                 votes = (pool.vote,)
             elif not self._uniform:
-                votes = tuple(_choices(models.get(owner), pool, owner, self._pending_main, self._asked))
+                policy: Any = models.get(owner)
+                known = {} if self._pending_main is None else self._pending_main.told(owner)
+                votes = tuple([policy.choose(pool.features, pool.numbers, **known) for _ in range(self._asked)])
                 if self._moved:
                     models.mark(owner)
         except ValueError as error:
@@ -121,8 +124,10 @@ class Learner:
         return votes, -1 if shadow is None else self._ask_shadow(shadow, owner, pool)
 
     def _ask_shadow(self, models: Models, owner: str, pool: Pool) -> int:
+        known = {} if self._pending_shadow is None else self._pending_shadow.told(owner)
         try:
-            choice = _choices(models.get(owner), pool, owner, self._pending_shadow)[0]
+            policy: Any = models.get(owner)
+            choice: int = policy.choose(pool.features, pool.numbers, **known)
         except ValueError:  # the decision stands, even if the shadow cannot use these arms
             return -1
         models.mark(owner)
@@ -247,11 +252,3 @@ class Learner:
             counts.changes += 1
             bucket.changes += 1
             self._outbox.found.append(Found(scope, time, state.seq, counts.changes, change, before))
-
-
-def _choices(policy: SavedPolicy, pool: Pool, owner: str, pending: Pending | None, times: int = 1) -> list[int]:
-    """What a policy chooses each time it is asked; one that minds is told how many rewards it has yet to learn."""
-    if pending is None:
-        return [policy.choose(pool.features, pool.numbers) for _ in range(times)]
-    minding: Any = policy
-    return [minding.choose(pool.features, pool.numbers, pending=pending[owner]) for _ in range(times)]
