@@ -210,7 +210,7 @@ def test_scopes_with_nothing_pending_are_forgotten() -> None:
     records[0].learned = records[1].closed = True
     for role, epoch in ((0, 1), (1, 2)):
         pending = Pending(role, epoch, records)
-        assert [pending.told(record.scope)["pending"] for record in records] == [0, 0, 1, 1, 1, 1]
+        assert [pending[record.scope] for record in records] == [0, 0, 1, 1, 1, 1]
         pending.drop(records[2:])
         assert not pending._counts
-    assert Pending(0, 2, records).told("user 5") == {"pending": 0}
+    assert Pending(0, 2, records)["user 5"] == 0

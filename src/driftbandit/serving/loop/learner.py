@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,8 @@ from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.loop.scopes import EVERYONE, MAIN, SHADOW, Models
 from driftbandit.serving.loop.state import Found, Outbox, State
 from driftbandit.serving.loop.windows import Open, Pending
+
+_Choose = Callable[..., int]
 
 
 class Learner:
@@ -114,9 +118,10 @@ class Learner:
                     pool.vote, pool.voted_at = models.get(owner).choose(pool.features, pool.numbers), learned
                 votes = (pool.vote,)
             elif not self._uniform:
-                policy: Any = models.get(owner)
-                known = {} if self._pending_main is None else self._pending_main.told(owner)
-                votes = tuple([policy.choose(pool.features, pool.numbers, **known) for _ in range(self._asked)])
+                choose: _Choose = models.get(owner).choose
+                if self._pending_main is not None:
+                    choose = partial(choose, pending=self._pending_main[owner])
+                votes = tuple([choose(pool.features, pool.numbers) for _ in range(self._asked)])
                 if self._moved:
                     models.mark(owner)
         except ValueError as error:
@@ -124,10 +129,11 @@ class Learner:
         return votes, -1 if shadow is None else self._ask_shadow(shadow, owner, pool)
 
     def _ask_shadow(self, models: Models, owner: str, pool: Pool) -> int:
-        known = {} if self._pending_shadow is None else self._pending_shadow.told(owner)
         try:
-            policy: Any = models.get(owner)
-            choice: int = policy.choose(pool.features, pool.numbers, **known)
+            choose: _Choose = models.get(owner).choose
+            if self._pending_shadow is not None:
+                choose = partial(choose, pending=self._pending_shadow[owner])
+            choice = choose(pool.features, pool.numbers)
         except ValueError:  # the decision stands, even if the shadow cannot use these arms
             return -1
         models.mark(owner)

@@ -123,11 +123,11 @@ class Pending:
     --------
     >>> records = [Open("", seq, 9, "ann", epoch, 1, 0, None, 0.0) for seq, epoch in enumerate((1, 2, 2))]
     >>> pending = Pending(0, 2, records)
-    >>> pending.told("ann"), pending.told("bob")
-    ({'pending': 2}, {'pending': 0})
+    >>> pending["ann"], pending["bob"]
+    (2, 0)
     >>> pending.drop(records)
-    >>> pending.told("ann")
-    {'pending': 0}
+    >>> pending["ann"]
+    0
     """
 
     __slots__ = ("_counts", "_epoch", "_shadow")
@@ -140,9 +140,8 @@ class Pending:
             if not (record.learned or record.closed):
                 self.add(record)
 
-    def told(self, scope: str) -> dict[str, int]:
-        """What the model of a scope is told: the keywords of its `choose`."""
-        return {"pending": self._counts[scope]}
+    def __getitem__(self, scope: str) -> int:
+        return self._counts[scope]
 
     def add(self, record: Open) -> None:
         """Count a new decision."""
