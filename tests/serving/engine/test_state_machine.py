@@ -24,11 +24,11 @@ SCOPES = st.sampled_from(["ann", "bob", "eve"])
 
 class Service(RuleBasedStateMachine):
     @initialize(
-        policy=st.sampled_from(["linucb", "lints"]),
+        policy=st.sampled_from(["linucb", "lints", "driftucb"]),
         learn=st.sampled_from(["window_close", "arrival"]),
         scoped=st.booleans(),
         default=st.sampled_from([None, 0.0]),
-        shadow=st.sampled_from([None, Plan("lints")]),
+        shadow=st.sampled_from([None, Plan("lints"), Plan("driftucb")]),
     )
     def start(self, policy: str, learn: str, scoped: bool, default: float | None, shadow: Plan | None) -> None:
         self.folder = tempfile.TemporaryDirectory()

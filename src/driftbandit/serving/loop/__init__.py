@@ -4,7 +4,7 @@
 - `events`: the results of commands, of which the log is made
 - `arms`: the catalogue, and the pools that decisions choose from
 - `randomness`: which arm is drawn, with which probability
-- `windows`: open decisions, in the order in which their windows close
+- `windows`: open decisions, in the order in which their windows close, and how many a model has yet to learn
 - `series`: what happened over time
 - `scopes`: one model per scope, in memory or in the store
 - `state`: what a loop knows, its snapshots, and what the store does not have yet

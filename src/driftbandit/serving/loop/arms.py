@@ -61,7 +61,8 @@ class Pool:
         Features that came with the request, for the log; None if they are the catalogue's.
     vote, voted_at : int
         The policy's choice from this pool, and how many rewards the loop had learned by then. A policy that draws
-        nothing at random chooses the same again until it learns more, so it need not be asked again.
+        nothing at random and does not mind what is pending chooses the same again until it learns more, so it need
+        not be asked again.
     """
 
     __slots__ = ("features", "ids", "names", "numbers", "own", "vote", "voted_at")

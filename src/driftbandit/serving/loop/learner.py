@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +15,9 @@ from driftbandit.serving.loop.config import weights_of
 from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.loop.scopes import EVERYONE, MAIN, SHADOW, Models
 from driftbandit.serving.loop.state import Found, Outbox, State
-from driftbandit.serving.loop.windows import Open
+from driftbandit.serving.loop.windows import Open, Pending
+
+_Choose = Callable[..., int]
 
 
 class Learner:
@@ -33,9 +37,12 @@ class Learner:
     Attributes
     ----------
     knows_vote : bool
-        Whether a pool's last vote still holds if nothing was learned since, and no shadow must be asked.
+        Whether a pool's last vote still holds if nothing was learned since, and no shadow must be asked. It does not
+        hold if the policy minds what is pending, since that grows with every decision.
     asking_changes : bool
         Whether `choose` changes some policy, so that a logged decision must be asked for again.
+    pending : tuple of Pending
+        What is pending, for each role whose policies mind; most policies do not, and then it is empty.
     """
 
     __slots__ = (
@@ -44,6 +51,8 @@ class Learner:
         "_judged",
         "_moved",
         "_outbox",
+        "_pending_main",
+        "_pending_shadow",
         "_state",
         "_steady",
         "_uniform",
@@ -51,6 +60,7 @@ class Learner:
         "asking_changes",
         "knows_vote",
         "models",
+        "pending",
         "shadow",
     )
 
@@ -61,10 +71,13 @@ class Learner:
         self.shadow = shadow
         policy: Any = models.example
         shared = not state.config.scoped
+        self._pending_main = self._count_pending(MAIN, models)
+        self._pending_shadow = self._count_pending(SHADOW, shadow)
+        self.pending = tuple(each for each in (self._pending_main, self._pending_shadow) if each is not None)
         self._asked = state.config.draws if policy.is_random else 1
         self._uniform = policy.is_uniform
         self._moved = policy.is_random and not policy.is_uniform
-        self._steady = shared and not policy.is_random
+        self._steady = shared and not policy.is_random and not policy.minds_pending
         self._judged = shared and policy.miss_test is not None
         self._in_runs = shared and shadow is None and policy.learns_many
         self._weighs = policy.feature_weights is not None
@@ -75,6 +88,13 @@ class Learner:
     def roles(self) -> list[tuple[int, Models]]:
         """The models with their roles."""
         return [(MAIN, self.models)] if self.shadow is None else [(MAIN, self.models), (SHADOW, self.shadow)]
+
+    def _count_pending(self, role: int, models: Models | None) -> Pending | None:
+        """What is pending for the models of a role; None if they do not mind."""
+        policy: Any = None if models is None else models.example
+        if policy is None or not policy.minds_pending:
+            return None
+        return Pending(role, self._state.epochs[role], self._state.recent.values())
 
     # Asking --------------------------------------------------------------------------------------------------------
 
@@ -98,18 +118,22 @@ class Learner:
                     pool.vote, pool.voted_at = models.get(owner).choose(pool.features, pool.numbers), learned
                 votes = (pool.vote,)
             elif not self._uniform:
-                policy = models.get(owner)
-                votes = tuple([policy.choose(pool.features, pool.numbers) for _ in range(self._asked)])
+                choose: _Choose = models.get(owner).choose
+                if self._pending_main is not None:
+                    choose = partial(choose, pending=self._pending_main[owner])
+                votes = tuple([choose(pool.features, pool.numbers) for _ in range(self._asked)])
                 if self._moved:
                     models.mark(owner)
         except ValueError as error:
             raise Refused(422, str(error)) from error
         return votes, -1 if shadow is None else self._ask_shadow(shadow, owner, pool)
 
-    @staticmethod
-    def _ask_shadow(models: Models, owner: str, pool: Pool) -> int:
+    def _ask_shadow(self, models: Models, owner: str, pool: Pool) -> int:
         try:
-            choice = models.get(owner).choose(pool.features, pool.numbers)
+            choose: _Choose = models.get(owner).choose
+            if self._pending_shadow is not None:
+                choose = partial(choose, pending=self._pending_shadow[owner])
+            choice = choose(pool.features, pool.numbers)
         except ValueError:  # the decision stands, even if the shadow cannot use these arms
             return -1
         models.mark(owner)
@@ -128,6 +152,8 @@ class Learner:
         values: list[float] = []
         due = state.due.take(now)
         self._outbox.closed += [(record.id, record.seq, record.reward) for record in due]
+        for pending in self.pending:
+            pending.drop(record for record in due if not record.learned)
         closed, whole, lately = 0, counts.reward_sum, bucket.reward
         for record in due:
             record.closed = True

@@ -261,6 +261,8 @@ class Loop:
         record = Open(event.id, seq, event.expires, owner, main, shadow, number, features, weight)
         state.recent[event.id] = record
         state.due.add(record)
+        for pending in self.learner.pending:
+            pending.add(record)
         if event.time >= state.bucket_ends:
             state.turn_over(event.time)
         state.bucket.decisions += 1
@@ -272,6 +274,8 @@ class Loop:
         record.reward = event.value
         state.counts.rewards += 1
         if self._on_arrival:
+            for pending in self.learner.pending:
+                pending.drop((record,))
             self.learner.learn(record, event.value)
 
     def forget_closed(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable
 
 import msgspec
@@ -99,6 +99,66 @@ class Due:
             taken.sort(key=_order)
         self.first = min(queue[0].expires if queue else math.inf, early[0][0] if early else math.inf)
         return taken
+
+
+class Pending:
+    """How many rewards each scope's model has yet to learn, for policies that mind (`Traits.minds_pending`).
+
+    A decision counts from when it is made until its reward is learned or its window closes. The reward may have come
+    already: if rewards are learned when windows close, the model does not know it before. Decisions of an earlier
+    generation of models do not count, since the present models never learn their rewards.
+
+    The counts depend only on the open decisions, so a snapshot or the log gives them back.
+
+    Parameters
+    ----------
+    role : int
+        Whether to count for the models that decide (0) or for those of the shadow policy (1).
+    epoch : int
+        The present generation of these models.
+    records : iterable of Open
+        All decisions so far that may be open.
+
+    Examples
+    --------
+    >>> records = [Open("", seq, 9, "ann", epoch, 1, 0, None, 0.0) for seq, epoch in enumerate((1, 2, 2))]
+    >>> pending = Pending(0, 2, records)
+    >>> pending["ann"], pending["bob"]
+    (2, 0)
+    >>> pending.drop(records)
+    >>> pending["ann"]
+    0
+    """
+
+    __slots__ = ("_counts", "_epoch", "_shadow")
+
+    def __init__(self, role: int, epoch: int, records: Iterable[Open] = ()) -> None:
+        self._shadow = bool(role)
+        self._epoch = epoch
+        self._counts: Counter[str] = Counter()
+        for record in records:
+            if not (record.learned or record.closed):
+                self.add(record)
+
+    def __getitem__(self, scope: str) -> int:
+        return self._counts[scope]
+
+    def add(self, record: Open) -> None:
+        """Count a new decision."""
+        if self._concerns(record):
+            self._counts[record.scope] += 1
+
+    def drop(self, records: Iterable[Open]) -> None:
+        """Count these decisions no longer: they are about to be learned or closed, and were neither before."""
+        counts = self._counts
+        for record in records:
+            if self._concerns(record):
+                counts[record.scope] -= 1
+                if not counts[record.scope]:
+                    del counts[record.scope]
+
+    def _concerns(self, record: Open) -> bool:
+        return (record.shadow_epoch if self._shadow else record.epoch) == self._epoch
 
 
 def _order(record: Open) -> tuple[int, int]:
