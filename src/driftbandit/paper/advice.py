@@ -1,17 +1,29 @@
-"""The theory's conditions for planned settings, in words: what `driftbandit advise` shows."""
+"""What `driftbandit advise` shows: the theory's conditions for planned settings, in words, and delays on clicks."""
 
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
+from driftbandit.evaluation.delays import click_delay
 from driftbandit.evaluation.results import Table
 from driftbandit.paper.theory import Advice, advise
 from driftbandit.report import Artefact
 
+_RATES = (0.003, 0.01, 0.02, 0.05, 0.15)
+_LIFTS = (1.5, 2.0, 4.0)
+
 
 def run(
-    *, shift: float, period: int, horizon: int, delta: float, window_delta: float, window: int, **rest: Any
+    *,
+    shift: float,
+    period: int = 800,
+    horizon: int = 5000,
+    delta: float = 0.01,
+    window_delta: float = 0.1,
+    window: int = 200,
+    **rest: Any,
 ) -> Artefact:
     """Check settings against Theorem 3.3 and Lemma 3.5; arguments are those of `advise`."""
     advice = advise(
@@ -48,6 +60,42 @@ def run(
         tables=[Table("Conditions", ("setting", "given", "asked for", "verdict"), cells, numbers=False)],
         data=advice.as_dict(),
     )
+
+
+def run_clicks(*, rate: float | None = None, lift: float | None = None, period: int = 20_000, **rest: Any) -> Artefact:
+    """Delays of DriftUCB on clicks, for one rate and lift or for usual ones; arguments are those of `click_delay`."""
+    rates = _RATES if rate is None else (rate,)
+    lifts = _LIFTS if lift is None else (lift,)
+    delays = {place: click_delay(*place, period=period, **rest) for place in product(rates, lifts)}
+    text = [
+        "A lift is how many times the click rate of an average arm the arm played has. At a shift of tastes the lift "
+        "is lost: until DriftUCB finds the shift, what it used to play gets the rate of an average arm.",
+        *(_delay(*place, delay, period) for place, delay in delays.items() if len(delays) == 1),
+        "Medians; one shift in four takes about twice as long, or is not found. See docs/detection.md.",
+    ]
+    cells = tuple((f"{100 * r:.3g} %", *(_rounded(delays[r, times]) for times in lifts)) for r in rates)
+    return Artefact(
+        name="advice",
+        title="Delay until DriftUCB finds a shift on clicks",
+        text=text,
+        tables=[Table("Decisions until the alarm", ("clicks", *(f"lift {times:g}" for times in lifts)), cells)],
+        data={"delays": [{"rate": r, "lift": times, "delay": delay} for (r, times), delay in delays.items()]},
+    )
+
+
+def _delay(rate: float, lift: float, delay: float, period: int) -> str:
+    found = (
+        f"At {100 * rate:.3g} % clicks and a lift of {lift:g}, where what is played falls from {100 * rate * lift:.3g} "
+        f"to {100 * rate:.3g} %: about {_rounded(delay)} decisions."
+    )
+    if delay > period:
+        found += f" That is more than the {period:,} between shifts: most shifts are not found."
+    return found
+
+
+def _rounded(delay: float) -> str:
+    """Two digits, since the formula knows no more."""
+    return f"{float(f'{delay:.1e}'):,.0f}"
 
 
 def _verdict(advice: Advice) -> str:
