@@ -11,7 +11,8 @@ the n for which
 
     n * information = threshold + dim / 2 * ln(1 + p n / dim).
 
-Nothing in it is fitted. docs/detection.md says how far it is from what was measured.
+That the logarithm counts clicks per feature, times 1, was chosen on simulated shifts; nothing else is fitted.
+docs/detection.md says how far the formula is from what was measured.
 """
 
 from __future__ import annotations

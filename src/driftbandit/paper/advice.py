@@ -80,7 +80,7 @@ def run_clicks(*, rate: float | None = None, lift: float | None = None, period: 
         "When tastes change, these arms fall back to the average rate. So many decisions pass, typically, until "
         "DriftUCB raises the alarm:",
         *(_delay(one, times, delay, period) for (one, times), delay in delays.items() if given),
-        "For lifts of 2 and more, half of the measured delays were between 0.6 and 1.8 times that. Of lifts below 2, "
+        "For lifts of 2 and more, half of the measured delays were between 0.8 and 1.7 times that. Of lifts below 2, "
         "many are never found: they are followed without an alarm. See docs/detection.md.",
     ]
     cells = tuple(
