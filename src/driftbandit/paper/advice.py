@@ -81,7 +81,7 @@ def run_clicks(*, rate: float | None = None, lift: float | None = None, period: 
         "DriftUCB raises the alarm:",
         *(_delay(one, times, delay, period) for (one, times), delay in delays.items() if given),
         "For lifts of 2 and more, half of the measured delays were between 0.8 and 1.7 times that. Of lifts below 2, "
-        "many are never found: they are followed without an alarm. See docs/detection.md.",
+        "many are not found. See docs/detection.md.",
     ]
     cells = tuple(
         (f"{100.0 * one:.3g} %", *(_rounded(delays[one, times]) if (one, times) in delays else "" for times in lifts))
