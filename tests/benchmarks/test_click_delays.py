@@ -28,12 +28,13 @@ def test_where_nothing_falls_there_is_no_shift_to_find():
 
 
 def test_runs_are_summed_up_by_lift():
-    shifts = [Shift(2.5, ratio) for ratio in (0.5, 1.0, 1.5, math.inf)]
-    table = table_of([*shifts, Shift(7.0, 2.0), Shift(1.3, math.inf)])
+    shifts = [Shift(2.5, ratio) for ratio in (0.4, 1.0, 1.5, math.inf)]
+    table = table_of([*shifts, Shift(7.0, 2.1), Shift(1.3, math.inf)])
     assert table.cells == (
-        ("1.2 to 1.5", "1", "0%", "not found", "not found", "not found"),
-        ("2 to 3", "4", "75%", "0.50", "1.00", "1.50"),
-        ("5 or more", "1", "100%", "2.00", "2.00", "2.00"),
+        ("1.2 to 1.5", "1", "0%", "not found", "not found", "not found", "0%"),
+        ("2 to 3", "4", "75%", "0.40", "1.00", "1.50", "50%"),
+        ("5 or more", "1", "100%", "2.10", "2.10", "2.10", "0%"),
+        ("2 or more", "5", "80%", "1.00", "1.50", "2.10", "40%"),
     )
     assert table_of([]).cells == ()
 
@@ -44,7 +45,7 @@ def test_the_command_prints_the_table(monkeypatch, capsys):
     click_delays.main()
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].startswith("| lift | shifts | found |")
-    assert len(printed) == 3
+    assert len(printed) == 4, "headings, a rule, the lift and all lifts from 2 on"
 
 
 @pytest.mark.parametrize("arguments", [["--seeds", "many"], ["--colour", "red"]])
