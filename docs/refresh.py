@@ -14,6 +14,9 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 RUNS = ROOT / "runs"
 ON_DATA = "driftucb,dlinucb-released,adts,linucb,random,oracle-paper,discounted-tuned"
+ALARMS = "still,clicks,clicks0.3to1-long," + ",".join(
+    f"clicks{rates}-still-long" for rates in ("0.3to1", "1to3", "2to8", "5to15")
+)
 COMMAND = Path(sys.executable).with_name("driftbandit")
 
 
@@ -55,12 +58,20 @@ def write_arena() -> None:
     shutil.copy(arena.with_suffix(".png"), DOCS / "images" / "arena.png")
 
 
+def write_detection() -> None:
+    """False alarms and delays of DriftUCB."""
+    alarms = RUNS / "detection" / "arena.md"
+    replace(DOCS / "detection.md", "still", section(alarms, "Alarms of DriftUCB where nothing changes"))
+    replace(DOCS / "detection.md", "found", section(alarms, "Shifts that DriftUCB found"))
+
+
 def main() -> None:
     """Run the commands and write the pages."""
     run("compare")
     run("paper", "all")
     run("arena", "--scenarios", "shifts,still,drift")
     run("arena", "--scenarios", "real", "--policies", ON_DATA, "--out", "runs/arena-real")
+    run("arena", "--scenarios", ALARMS, "--policies", "driftucb", "--seeds", "20", "--out", "runs/detection")
     run("bench", "--out", "runs/bench")
     paper = RUNS / "paper"
     pages = sorted((DOCS / "paper").glob("*.md"))
@@ -74,7 +85,12 @@ def main() -> None:
     shutil.copy(RUNS / "compare" / "compare.png", DOCS / "images" / "compare.png")
     replace(ROOT / "README.md", "table1", section(paper / "table1.md", "Paper and ours"))
     write_arena()
-    for page, name, benchmark in (("service.md", "scopes", "sizes"), ("dependencies.md", "asgi", "asgi")):
+    write_detection()
+    for page, name, benchmark in (
+        ("service.md", "scopes", "sizes"),
+        ("dependencies.md", "asgi", "asgi"),
+        ("detection.md", "delays", "click_delays"),
+    ):
         command = [sys.executable, "-m", f"driftbandit.benchmarks.{benchmark}"]
         printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         replace(DOCS / page, name, printed.strip())

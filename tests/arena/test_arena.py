@@ -1,6 +1,7 @@
 """The arena on worlds small enough to play here."""
 
 import json
+import math
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 from driftbandit import LinUCB, World
 from driftbandit.arena import league
+from driftbandit.arena.alarms import shift_table, still_table
 from driftbandit.arena.entrants import Entrant, entrants, imported, ours, tuned
 from driftbandit.arena.league import Result, play_all
 from driftbandit.arena.report import _scenarios, run
@@ -330,6 +332,33 @@ def test_detection_counts_scenarios_of_every_kind_by_what_happens_in_them():
     assert detection_table(score(runs), scenarios, FIELD).cells == (("DriftUCB", "7", "2.00", "1.00", "5.00"),)
     lines = scoreboard(score(runs), scenarios, FIELD, {}).cells
     assert [(line[0], line[3]) for line in lines] == [("moves", "0.50"), ("quiet", "")], "an oracle needs shifts"
+
+
+def test_alarms_scenario_by_scenario():
+    scenarios = {
+        "moves": Scenario("one", "clicks", World(), changes="shifts"),
+        "deaf": Scenario("two", "shifts", World()),
+        "quiet": Scenario("three", "units", World(), changes="still"),
+        "drifts": Scenario("four", "drift", World()),
+        "people": Scenario("five", "people", World(), changes="still"),
+        "not played": Scenario("six", "still", World()),
+    }
+    runs = [
+        result("moves", "driftucb", 0, 1.0, alarms=4, false_alarms=1, missed=0, delay=1700.0),
+        result("moves", "driftucb", 1, 1.0, alarms=1, false_alarms=0, missed=1, delay=1900.0),
+        result("deaf", "driftucb", 0, 1.0, missed=3, delay=math.nan),
+        result("quiet", "driftucb", 0, 1.0, alarms=5, false_alarms=5),
+        *(result("quiet", "driftucb", seed, 1.0) for seed in (1, 2, 3)),
+        *(result(name, "driftucb", 0, 1.0, alarms=9, false_alarms=9) for name in ("drifts", "people")),
+        result("quiet", "linucb", 0, 3.0),
+    ]
+    scores = score(runs)
+    assert still_table(scores, scenarios).cells == (("quiet", "three", "4", "1.25", "75%"),)
+    assert shift_table(scores, scenarios).cells == (
+        ("moves", "one", "2", "80%", "1,800", "0.50"),
+        ("deaf", "two", "1", "0%", "", "0.00"),
+    )
+    assert shift_table({}, scenarios).cells == still_table({}, scenarios).cells == ()
 
 
 def test_awkward_units_are_compared_with_sensible_ones():

@@ -12,6 +12,7 @@ from cli.commands import as_json, run, succeed, written
 from driftbandit import Trace
 from driftbandit.core import Change
 from driftbandit.environments import PRESETS
+from driftbandit.evaluation.delays import click_delay
 from driftbandit.paper import rho
 from driftbandit.paper.table1 import COLUMNS, OTHERS, PAPER
 from driftbandit.policies.registry import REGISTRY
@@ -164,3 +165,36 @@ def test_advise_writes_only_when_asked(tmp_path):
     assert list(tmp_path.iterdir()) == []
     files = written(succeed("advise", "--noise", "0.1", "--shift", "0.9", "--out", "advice"))
     assert sorted(path.name for path in files) == ["advice.html", "advice.json", "advice.md"]
+
+
+def test_advise_on_clicks_in_words():
+    stdout = succeed("advise", "--clicks", "--rate", "0.02", "--lift", "2").stdout
+    delay = float(f"{click_delay(0.02, 2.0):.1e}")
+    assert f"At 2 % clicks and a lift of 2: about {delay:,.0f} decisions." in stdout
+    assert "falls from 4 % to 2 %" in stdout
+    assert "most are not found" not in stdout
+    rare = succeed("advise", "--clicks", "--rate", "0.003", "--lift", "1.5", "--period", "5000").stdout
+    assert "more than the 5,000 between shifts: most are not found" in rare
+    assert "lifts below 2, many are not found" in rare
+
+
+def test_advise_on_clicks_is_a_table_of_rates_and_lifts():
+    data = as_json("advise", "--clicks", "--dim", "6", "--period", "5000", "--delta", "0.1")
+    places = [(line["rate"], line["lift"]) for line in data["delays"]]
+    assert places == [(rate, lift) for rate in (0.003, 0.01, 0.02, 0.05, 0.15) for lift in (1.5, 2.0, 4.0)]
+    for line in data["delays"]:
+        expected = click_delay(line["rate"], line["lift"], dim=6, period=5000, delta=0.1)
+        assert line["delay"] == expected
+    table = succeed("advise", "--clicks").stdout
+    assert [head in table for head in ("lift 1.5", "lift 2", "lift 4", "0.3 %", "15 %")] == [True] * 5
+    row = as_json("advise", "--clicks", "--rate", "0.3")["delays"]
+    assert [line["lift"] for line in row] == [1.5, 2.0], "four times 30 % is no rate"
+    assert [line["rate"] for line in as_json("advise", "--clicks", "--lift", "7")["delays"]] == [
+        0.003,
+        0.01,
+        0.02,
+        0.05,
+    ]
+    column = succeed("advise", "--clicks", "--lift", "3").stdout
+    assert "lift 3" in column
+    assert "lift 2" not in column

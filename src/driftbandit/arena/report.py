@@ -8,6 +8,7 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import cast
 
+from driftbandit.arena.alarms import shift_table, still_table
 from driftbandit.arena.entrants import Entrant, entrants, imported, tuned
 from driftbandit.arena.league import FIRST_TUNING_SEED, Result, play_all, seeds_of
 from driftbandit.arena.scenarios import QUICK, SCENARIOS, Scenario, kind_of
@@ -98,6 +99,8 @@ def run(
         *regret_tables(scores, chosen, field),
         twin_table(scores, field),
         detection_table(scores, chosen, field),
+        still_table(scores, chosen),
+        shift_table(scores, chosen),
         time_table(scores, field),
     ]
     most = max(len(seeds_of(scenario, seeds)) for scenario in chosen.values())

@@ -46,6 +46,8 @@ class Score:
     alarms: float
     delay: float
     microseconds: float
+    quiet: float
+    """Share of runs without a false alarm."""
 
     def as_dict(self) -> dict[str, float | None]:
         """Plain numbers, for JSON; NaN becomes None."""
@@ -77,6 +79,7 @@ def _score(runs: list[Result]) -> Score:
         alarms=float(np.mean([run.alarms for run in runs])),
         delay=float(np.median(delays)) if delays else math.nan,
         microseconds=float(np.median([run.microseconds for run in runs])),
+        quiet=float(np.mean([run.false_alarms == 0 for run in runs])),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -58,39 +58,53 @@ def paper(
 
 
 def advise(
-    noise: Annotated[float, typer.Option(help="Standard deviation of a reward around its mean.")],
-    shift: Annotated[float, typer.Option(help="Change of an arm's expected reward at a shift.")],
-    share: Annotated[float, typer.Option(help="Share of arms that a shift changes.")] = 1.0,
-    period: Annotated[int, typer.Option(help="Rounds between shifts.")] = 800,
-    horizon: Annotated[int, typer.Option(help="Rounds in all.")] = 5000,
-    dim: Annotated[int, typer.Option(help="Number of features.")] = 10,
-    ridge: Annotated[float, typer.Option(help="DLinUCB's ridge.")] = 0.1,
-    delta: Annotated[float, typer.Option(help="DLinUCB's delta.")] = 0.01,
-    spawn_delta: Annotated[float, typer.Option(help="DLinUCB's spawn_delta.")] = 0.002,
-    window_delta: Annotated[float, typer.Option(help="DLinUCB's window_delta.")] = 0.1,
-    window: Annotated[int, typer.Option(help="DLinUCB's window.")] = 200,
+    noise: Annotated[float | None, typer.Option(help="Standard deviation of a reward around its mean.")] = None,
+    shift: Annotated[float | None, typer.Option(help="Change of an arm's expected reward at a shift.")] = None,
+    share: Annotated[float | None, typer.Option(help="Share of arms that a shift changes; 1.")] = None,
+    period: Annotated[int | None, typer.Option(help="Rounds between shifts; 800, or 20,000 of clicks.")] = None,
+    horizon: Annotated[int | None, typer.Option(help="Rounds in all; 5,000.")] = None,
+    dim: Annotated[int | None, typer.Option(help="Number of features; 10.")] = None,
+    ridge: Annotated[float | None, typer.Option(help="DLinUCB's ridge; 0.1.")] = None,
+    delta: Annotated[float | None, typer.Option(help="DLinUCB's delta, 0.01; of clicks, DriftUCB's, 0.02.")] = None,
+    spawn_delta: Annotated[float | None, typer.Option(help="DLinUCB's spawn_delta; 0.002.")] = None,
+    window_delta: Annotated[float | None, typer.Option(help="DLinUCB's window_delta; 0.1.")] = None,
+    window: Annotated[int | None, typer.Option(help="DLinUCB's window; 200.")] = None,
+    clicks: Annotated[
+        bool, typer.Option("--clicks", help="Say instead how long DriftUCB takes to find a shift on clicks.")
+    ] = False,
+    rate: Annotated[
+        float | None, typer.Option(help="With --clicks: click rate of an average arm; by default, several.")
+    ] = None,
+    lift: Annotated[
+        float | None,
+        typer.Option(help="With --clicks: how many times that rate the arm played has; by default, several."),
+    ] = None,
     seed: UnusedSeed = 0,
     out: Annotated[Path | None, typer.Option(help="Folder to write the advice to.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Hold planned settings against the conditions of the paper's theory.
+    """Hold planned settings against the conditions of the paper's theory, or say how soon shifts are found on clicks.
+
+    Without --clicks, --noise and --shift are needed.
 
     Example: driftbandit advise --noise 0.1 --shift 0.9 --share 0.5 --period 2000 --horizon 100000
+
+    Example: driftbandit advise --clicks --rate 0.02 --lift 2
     """
+    of_theory: dict[str, Any] = {"noise": noise, "shift": shift, "share": share, "horizon": horizon, "ridge": ridge}
+    of_theory |= {"spawn_delta": spawn_delta, "window_delta": window_delta, "window": window}
+    of_clicks = {"rate": rate, "lift": lift}
+    of_both = {"period": period, "dim": dim, "delta": delta}
+    for name, value in (of_theory if clicks else of_clicks).items():
+        if value is not None:
+            flag = f"--{name.replace('_', '-')}"
+            raise typer.BadParameter(f"has no meaning {'with' if clicks else 'without'} --clicks", param_hint=flag)
+    for name in () if clicks else ("noise", "shift"):
+        if of_theory[name] is None:
+            raise typer.BadParameter("needed, unless with --clicks", param_hint=f"--{name}")
+    given = {name: value for name, value in (of_theory | of_clicks | of_both).items() if value is not None}
     with friendly_errors():
         from driftbandit.paper import advice
 
-        artefact = advice.run(
-            noise=noise,
-            shift=shift,
-            share=share,
-            period=period,
-            horizon=horizon,
-            dim=dim,
-            ridge=ridge,
-            delta=delta,
-            spawn_delta=spawn_delta,
-            window_delta=window_delta,
-            window=window,
-        )
+        artefact = advice.run_clicks(**given) if clicks else advice.run(**given)
         deliver([artefact], out, as_json)
