@@ -29,8 +29,6 @@ from driftbandit.kernels.scales import (
     ALARM_EVIDENCE,
     ALARM_THRESHOLD,
     ALARMS,
-    ALL_COUNT,
-    ALL_SUM,
     ANCHORED,
     COLUMNS,
     ELDER_ERRORS,
@@ -40,13 +38,9 @@ from driftbandit.kernels.scales import (
     MEMO,
     NOISE,
     PRIOR,
-    RECENT_COUNT,
-    RECENT_SUM,
     REWARD_SQUARES,
     ROUNDS,
     SPREAD,
-    STEADY_COUNT,
-    STEADY_SUM,
     TASTE,
     TRIED,
     are_clicks,
@@ -67,9 +61,7 @@ NOT_USABLE = -1
 """Returned if features are not finite or too large."""
 
 _SMALLEST = 1e-200  # |x|^2 below this is taken to be 0
-_TOO_LARGE = 100.0  # a typical |x|^2 that differs from the unit by this factor shows that the unit was wrong
 _FIRST_RIDGE = 0.02  # ridge of the incumbent, in units of the first |x|^2
-_TOLD = 10.0  # rewards' worth of noise that being told the noise counts for
 _BEFORE, _UNITS, _ANCHOR = range(3)  # vectors at the end of `memo`
 _LARGEST = LARGEST_SQUARE * _FIRST_RIDGE  # largest |x|^2 that spoils no matrix, in the same unit
 
@@ -137,8 +129,8 @@ def choose(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int
     if largest < _SMALLEST:
         return 0
     most = _LARGEST * memo[FIRST_SQUARE]
-    if memo[SPREAD] > 0.0 and most == 0.0:
-        most = largest
+    if memo[SPREAD] > 0.0:
+        most = max(most, largest)
     if most == 0.0 or (
         least > most and memo[TRIED] < frames.TRIAL
     ):  # if all are too large, the first arm was too small
@@ -218,69 +210,6 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
 
 
 @jit
-def try_frames(rules: Floats, memo: Floats, bank: Floats, seen: Floats) -> bool:
-    """Find the best frame for all rewards so far, one in each line of `seen` behind the arm's features.
-
-    If it differs from the present one, everything is learned again in it; returns whether it does. A frame that was
-    told stays, and only the unit of the features becomes that of the latest arm.
-    """
-    experts = len(rules) - RULES
-    if memo[SPREAD] > 0.0:
-        size = _size(seen[-1, :-1], units_of(memo, experts))
-        if finite(size):
-            learn_again(rules, memo, bank, seen, size)
-        return finite(size)
-    d = seen.shape[1] - 1
-    seen = frames.without_odd_first(seen)
-    units, anchor = np.empty(d + 1), np.empty(d + 1)
-    columns, typical = frames.best_frame(seen, units, anchor)
-    unit = memo[FIRST_SQUARE]
-    same = columns == int(memo[COLUMNS])
-    for i in range(columns):
-        same = same and units[i] == units_of(memo, experts)[i] and anchor[i] == anchor_of(memo, experts)[i]
-    if same and typical < _TOO_LARGE * unit and unit < _TOO_LARGE * typical:
-        return False
-    memo[COLUMNS] = float(columns)
-    memo[ANCHORED] = 1.0 if np.any(anchor != 0.0) else 0.0
-    units_of(memo, experts)[:] = units[:columns]
-    anchor_of(memo, experts)[:] = anchor[:columns]
-    _begin(memo, bank, experts, typical)
-    _learn_all(rules, memo, bank, seen)
-    return True
-
-
-@jit
-def believe(
-    rules: Floats, memo: Floats, bank: Floats, seen: Floats, mean: Floats, spread: Floats, noise: float
-) -> None:
-    """Start from weights ~ N(mean, spread) and rewards with variance `noise`, and learn all lines of `seen` again."""
-    experts, d = len(rules) - RULES, len(mean)
-    typical = np.trace(spread) / d
-    memo[COLUMNS], memo[ANCHORED], memo[SPREAD] = float(d), 1.0, typical
-    anchor_of(memo, experts)[:] = mean
-    for i in range(d):
-        units_of(memo, experts)[i] = math.sqrt(spread[i, i] / typical)
-    _begin(memo, bank, experts, 0.0)
-    memo[NOISE] = noise
-    memo[RECENT_COUNT] = memo[STEADY_COUNT] = memo[ALL_COUNT] = _TOLD
-    memo[RECENT_SUM] = memo[STEADY_SUM] = memo[ALL_SUM] = _TOLD * noise
-    memo[TASTE] = memo[PRIOR] = typical
-    for model in range(2):
-        at = THETA + d
-        for i in range(d):
-            for j in range(i + 1):
-                bank[model, at + j] = spread[i, j] / noise
-            at += i + 1
-    _learn_all(rules, memo, bank, seen)
-
-
-@jit
-def _learn_all(rules: Floats, memo: Floats, bank: Floats, seen: Floats) -> None:
-    for t in range(len(seen)):
-        learn(rules, memo, bank, seen[t, :-1].copy(), seen[t, -1])
-
-
-@jit
 def _with_constant(features: Floats) -> Floats:
     """The features with a column of ones behind them."""
     count, d = features.shape
@@ -299,10 +228,12 @@ def _begin_round(memo: Floats, bank: Floats, experts: int, x: Floats, surplus: f
         return 0.0
     if memo[FIRST_SQUARE] == 0.0:
         if memo[SPREAD] == 0.0:
-            _begin(memo, bank, experts, size)
+            begin(memo, bank, experts, size)
         memo[FIRST_SQUARE] = size
     if size > _LARGEST * memo[FIRST_SQUARE]:
-        return -1.0
+        if memo[SPREAD] == 0.0:
+            return -1.0
+        memo[FIRST_SQUARE] = size  # what was told does not depend on it
     if memo[REWARD_SQUARES] == 0.0 and surplus != 0.0 and memo[SPREAD] == 0.0:
         memo[NOISE] = surplus * surplus
         memo[TASTE] = memo[PRIOR] = surplus * surplus / memo[FIRST_SQUARE]
@@ -319,7 +250,7 @@ def _size(x: Floats, units: Floats) -> float:
 
 
 @jit
-def _begin(memo: Floats, bank: Floats, experts: int, size: float) -> None:
+def begin(memo: Floats, bank: Floats, experts: int, size: float) -> None:
     """Start with nothing learned, and |x|^2 = `size` as the unit of the features."""
     memo[:FRAME] = 0.0
     bank[:] = 0.0

@@ -31,7 +31,7 @@ from driftbandit.core import (
     as_reward,
     not_finite,
 )
-from driftbandit.kernels import drift, frames, ridge, scales
+from driftbandit.kernels import drift, frames, relearning, ridge, scales
 from driftbandit.kernels.evidence import RUNGS, clear, rung_size
 from driftbandit.kernels.experts import BELIEVES
 from driftbandit.policies.base import PolicyBase
@@ -253,7 +253,7 @@ class DriftUCB(PolicyBase):
         count = int(self._memo[scales.TRIED])
         if count > BELIEVES or self._log.total:
             return
-        drift.believe(self._rules, self._memo, self._bank, self._seen[:count], mean, spread, noise)
+        relearning.believe(self._rules, self._memo, self._bank, self._seen[:count], mean, spread, noise)
 
     def restore(self, state: Mapping[str, ArrayLike]) -> Self:
         """Take back what `state` returned, from an object built with the same settings; see `Stateful.restore`."""
@@ -289,7 +289,7 @@ class DriftUCB(PolicyBase):
         room[count, :-1], room[count, -1] = x, reward
         seen = room[: count + 1]
         if fired < 0 or (frames.is_due(count + 1) and not memo[scales.SPREAD]):
-            changed = drift.try_frames(self._rules, memo, self._bank, seen)
+            changed = relearning.try_frames(self._rules, memo, self._bank, seen)
             if fired < 0 and not changed:
                 room[count] = 0.0
                 return fired

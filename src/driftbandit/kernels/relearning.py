@@ -1,0 +1,91 @@
+"""DriftUCB learns its first rewards again: in a better frame, or from what is believed before any reward."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from driftbandit.core import Floats
+from driftbandit.kernels import frames
+from driftbandit.kernels.compile import jit
+from driftbandit.kernels.drift import RULES, anchor_of, begin, learn, units_of
+from driftbandit.kernels.ridge import THETA
+from driftbandit.kernels.scales import (
+    ALL_COUNT,
+    ALL_SUM,
+    ANCHORED,
+    COLUMNS,
+    FIRST_SQUARE,
+    NOISE,
+    PRIOR,
+    RECENT_COUNT,
+    RECENT_SUM,
+    SPREAD,
+    STEADY_COUNT,
+    STEADY_SUM,
+    TASTE,
+)
+
+_TOO_LARGE = 100.0  # a typical |x|^2 that differs from the unit by this factor shows that the unit was wrong
+_TOLD = 10.0  # rewards' worth of noise that being told the noise counts for
+
+
+@jit
+def try_frames(rules: Floats, memo: Floats, bank: Floats, seen: Floats) -> bool:
+    """Find the best frame for all rewards so far, one in each line of `seen` behind the arm's features.
+
+    If it differs from the present one, everything is learned again in it; returns whether it does. A frame that was
+    told stays.
+    """
+    experts = len(rules) - RULES
+    if memo[SPREAD] > 0.0:
+        return False
+    d = seen.shape[1] - 1
+    seen = frames.without_odd_first(seen)
+    units, anchor = np.empty(d + 1), np.empty(d + 1)
+    columns, typical = frames.best_frame(seen, units, anchor)
+    unit = memo[FIRST_SQUARE]
+    same = columns == int(memo[COLUMNS])
+    for i in range(columns):
+        same = same and units[i] == units_of(memo, experts)[i] and anchor[i] == anchor_of(memo, experts)[i]
+    if same and typical < _TOO_LARGE * unit and unit < _TOO_LARGE * typical:
+        return False
+    memo[COLUMNS] = float(columns)
+    memo[ANCHORED] = 1.0 if np.any(anchor != 0.0) else 0.0
+    units_of(memo, experts)[:] = units[:columns]
+    anchor_of(memo, experts)[:] = anchor[:columns]
+    begin(memo, bank, experts, typical)
+    _learn_all(rules, memo, bank, seen)
+    return True
+
+
+@jit
+def believe(
+    rules: Floats, memo: Floats, bank: Floats, seen: Floats, mean: Floats, spread: Floats, noise: float
+) -> None:
+    """Start from weights ~ N(mean, spread) and rewards with variance `noise`, and learn all lines of `seen` again."""
+    experts, d = len(rules) - RULES, len(mean)
+    typical = np.trace(spread) / d
+    memo[COLUMNS], memo[ANCHORED], memo[SPREAD] = float(d), 1.0, typical
+    anchor_of(memo, experts)[:] = mean
+    for i in range(d):
+        units_of(memo, experts)[i] = math.sqrt(spread[i, i] / typical)
+    begin(memo, bank, experts, 0.0)
+    memo[NOISE] = noise
+    memo[RECENT_COUNT] = memo[STEADY_COUNT] = memo[ALL_COUNT] = _TOLD
+    memo[RECENT_SUM] = memo[STEADY_SUM] = memo[ALL_SUM] = _TOLD * noise
+    memo[TASTE] = memo[PRIOR] = typical
+    for model in range(2):
+        at = THETA + d
+        for i in range(d):
+            for j in range(i + 1):
+                bank[model, at + j] = spread[i, j] / noise
+            at += i + 1
+    _learn_all(rules, memo, bank, seen)
+
+
+@jit
+def _learn_all(rules: Floats, memo: Floats, bank: Floats, seen: Floats) -> None:
+    for t in range(len(seen)):
+        learn(rules, memo, bank, seen[t, :-1].copy(), seen[t, -1])
