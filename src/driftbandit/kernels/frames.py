@@ -31,6 +31,7 @@ _BETTER = 0.9  # share of another frame's errors below which a frame is better,
 _BETTER_COUNT = 7.0  # less while they are few
 _DECAY = 0.98  # decay of the errors, so that early ones, when no frame knows anything, count for less
 _ODD = 1000.0  # a first |x|^2 of more than this many times the median was a mistake
+_EXTREME = 1e100  # a column whose size, or whose size's inverse, is above this stays raw: squares would overflow
 _RIDGE = 0.1  # ridge of the regressions, in units of a typical arm's |x|^2
 
 
@@ -110,8 +111,10 @@ def _sizes(seen: Floats) -> tuple[Floats, int]:
             if same and constant < 0:
                 constant = i
     for i in range(d):
-        if sizes[i] == 0.0:
-            sizes[i] = math.sqrt(every / values) if values else 1.0
+        if sizes[i] == 0.0 and values:
+            sizes[i] = math.sqrt(every / values)
+        if not 1.0 / _EXTREME < sizes[i] < _EXTREME:
+            sizes[i] = 1.0
     return sizes, constant
 
 
