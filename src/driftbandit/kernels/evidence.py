@@ -38,10 +38,9 @@ from driftbandit.kernels.scales import (
     click_rate,
 )
 
-RUNGS = 16
-"""A young model lives for at most 2^(RUNGS - 1) rounds."""
-
-_NOISY_RUNGS = 10  # rungs used where rewards are not clicks; older models were found to add nothing there
+RUNGS = 10
+"""Models of the ladder. A young model lives for at most 2^(RUNGS - 1) rounds, on clicks for longer; where rewards are not
+clicks, older models were found to add nothing."""
 
 # Sums since a rung's birth, behind the row of its model:
 (
@@ -58,7 +57,7 @@ _SUMS = 7
 _WITHOUT_BEST = 3.0  # log-evidence that must remain when the single most telling reward is left out
 _ERROR_CAP = 200.0  # cap of a squared error, in units of the noise, if a new taste causes less
 _CLICK_BIRTHS = 100.0  # births on clicks that count as having gone before
-_CLICK_TELLING = 4.0  # a birth needs this many of the rarer outcome over half its life
+_CLICK_TELLING = 4.0  # rare outcomes to be expected over half a model's life, for a birth on clicks
 _TELLING = 20.0  # a birth needs a new taste to amount, over half the model's life, to this many times the noise
 _MATERIAL = 1e-4  # least mean squared error of an incumbent that is wrong, in units of the rewards' mean square
 _LEAST_RIDGE = 1e-6  # ridge of a young model, in units of the first |x|^2
@@ -224,17 +223,23 @@ def ready(memo: Floats, d: int) -> bool:
 def renew(memo: Floats, rungs: Floats, theta: Floats, units: Floats) -> None:
     """Replace the rung whose turn it is by a new model around `theta`, if the model could tell a shift from noise."""
     clicks = are_clicks(memo)
-    rung = rung_of(int(memo[ROUNDS]), RUNGS if clicks else _NOISY_RUNGS)
-    if clicks:
-        if 2.0**rung * click_rate(memo) < _CLICK_TELLING:
-            clear(rungs[rung : rung + 1])
-            return
-    elif 2.0**rung * memo[PRIOR] * memo[FIRST_SQUARE] < _TELLING * memo[NOISE]:
+    lowest = lowest_rung(memo) if clicks else 0
+    rung = rung_of(int(memo[ROUNDS]), lowest + RUNGS)
+    if rung < lowest:
+        return
+    rung %= RUNGS  # of the rungs above the lowest, each has a row of its own
+    if not clicks and 2.0**rung * memo[PRIOR] * memo[FIRST_SQUARE] < _TELLING * memo[NOISE]:
         clear(rungs[rung : rung + 1])
         return
     ridge = max(memo[NOISE] / memo[PRIOR], _LEAST_RIDGE * memo[FIRST_SQUARE])
     nu = min(max(memo[RECENT_COUNT], 0.5), _CLICK_MOST_NU if clicks else _MOST_NU)
     give_birth(rungs[rung], theta, units, memo[SHRINK], ridge, nu, memo[NOISE])
+
+
+@jit
+def lowest_rung(memo: Floats) -> int:
+    """The lowest rung whose models live long enough on clicks: 2^rung rounds bring `_CLICK_TELLING` rare outcomes."""
+    return max(math.ceil(math.log2(_CLICK_TELLING / click_rate(memo))), 0)
 
 
 @jit

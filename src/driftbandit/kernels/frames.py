@@ -69,6 +69,8 @@ def best_frame(seen: Floats, units: Floats, anchor: Floats) -> tuple[int, float]
     for other in (False, True):
         for intercept in (False, True):
             columns, typical = _fill(seen, sizes, constant, first != other, intercept, units, anchor)
+            if intercept and not 1.0 / _EXTREME < typical < _EXTREME:
+                continue
             found, _ = _predict(seen, units[:columns], anchor[:columns], typical, intercept)
             if found < better * errors:
                 standardised, centred, errors = first != other, intercept, found
