@@ -207,13 +207,19 @@ def test_everyone_takes_part():
         "driftucb-no-ladder",
         "driftucb-no-experts",
         "driftucb-no-mixture",
+        "driftucb-pooled",
         "driftucb-per-scope",
         "per-scope",
+        "pooled-scopes",
         "club",
         "dyclu",
     ]
-    scoped = [name for name in field if name == "driftucb-per-scope" or (name in REGISTRY and REGISTRY[name].scoped)]
-    not_rivals = {"driftucb", "oracle", "oracle-paper", "oracle-bayes", "driftucb-per-scope"}
+    scoped = [
+        name
+        for name in field
+        if name in ("driftucb-pooled", "driftucb-per-scope") or (name in REGISTRY and REGISTRY[name].scoped)
+    ]
+    not_rivals = {"driftucb", "oracle", "oracle-paper", "oracle-bayes", "driftucb-pooled", "driftucb-per-scope"}
     not_rivals |= {name for name in field if name.startswith("driftucb-no-")}
     assert {name for name, entrant in field.items() if not entrant.rival} == not_rivals
     assert list(tuned()) == [name for name in field if name.endswith("-tuned")]
@@ -228,7 +234,7 @@ def test_everyone_takes_part():
     among_people = [name for name, entrant in field.items() if "people" in entrant.kinds]
     assert among_people == ["driftucb", "linucb", "random", *scoped]
     assert all(field[name].kinds == ("people",) for name in scoped)
-    assert [ours(kind) for kind in ("shifts", "clicks", "people")] == ["driftucb", "driftucb", "driftucb-per-scope"]
+    assert [ours(kind) for kind in ("shifts", "clicks", "people")] == ["driftucb", "driftucb", "driftucb-pooled"]
     for name in scoped:
         policy = next(iter(field[name].variants.values()))(Brief(3, 0.1))
         assert policy.choose(np.eye(3), scope="ann") in (0, 1, 2)
@@ -291,20 +297,20 @@ PEOPLE = {
 
 
 def test_people_are_played_by_those_who_know_them_and_by_a_few_who_do_not(tmp_path):
-    field = {name: entrants()[name] for name in ("driftucb", "linucb", "lints", "driftucb-per-scope", "club")}
+    field = {name: entrants()[name] for name in ("driftucb", "linucb", "lints", "driftucb-pooled", "club")}
     field["grid"] = replace(FIELD["grid"], kinds=("still",))
     results, chosen = play_all(PEOPLE, field, out=tmp_path, tuning_seeds=[1000], processes=1)
     played = {}
     for one in results:
         played.setdefault(one.scenario, {}).setdefault(one.policy.split(" [")[0], []).append(one.seed)
     assert played == {
-        "people": {key: [0, 1] for key in ["driftucb", "linucb", "driftucb-per-scope", "club"]},
+        "people": {key: [0, 1] for key in ["driftucb", "linucb", "driftucb-pooled", "club"]},
         "still": {key: [0, 1, 2] for key in ["driftucb", "linucb", "lints", "grid"]},
     }, "as many seeds as each scenario says"
     assert set(chosen) == {("still", "grid")}
     scores = score(results)
     lines = {line[0]: line for line in scoreboard(scores, PEOPLE, field, chosen).cells}
-    ours_there = scores["people", "driftucb-per-scope"]
+    ours_there = scores["people", "driftucb-pooled"]
     assert lines["people"][1].startswith(f"{ours_there.regret:.1f}")
     assert [table.title for table in regret_tables(scores, PEOPLE, field)] == [
         "Nothing changes: regret",

@@ -172,8 +172,9 @@ def test_a_birth_by_hand():
 def test_rungs_by_hand():
     born = [1, 2, 3, 4, 6, 8, 96, 256, 512, 1024, 512 * 3]
     assert [evidence.rung_of(t, 10) for t in born] == [0, 1, 0, 2, 1, 3, 5, 8, 9, 9, 9]
-    assert evidence.rung_of(2**15, evidence.RUNGS) == evidence.rung_of(2**20, evidence.RUNGS) == evidence.RUNGS - 1
-    assert evidence.RUNGS == 16
+    assert evidence.rung_of(2**15, 19) == 15
+    assert evidence.rung_of(2**20, 19) == 18
+    assert evidence.RUNGS == 10
 
 
 def certain(*means: float) -> np.ndarray:
@@ -370,16 +371,30 @@ def test_the_strongest_case_of_clicks_wins():
 def test_on_clicks_a_rung_is_used_from_a_telling_age_on():
     """8 rounds bring 4 of the rarer outcome if that is every second one."""
     assert born(HITS=4.0)[0][0] == 0.0, "rate 1/2"
-    assert born(HITS=3.0)[0][0] == -1.0, "rate 0.4: 3.2 clicks in 8 rounds"
-    assert born(HITS=5.0)[0][0] == -1.0, "the same for the rarer outcome being 0"
+    assert born(HITS=3.0)[0][0] == 7.0, "rate 0.4: 3.2 clicks in 8 rounds; the row belongs to a longer life"
+    assert born(HITS=5.0)[0][0] == 7.0, "the same for the rarer outcome being 0"
 
 
-def test_clicks_use_the_whole_ladder_and_noisy_rewards_ten_rungs():
-    for hits, rung in ((2.0**14, evidence.RUNGS - 1), (0.0, 9)):
-        rungs = np.full((evidence.RUNGS, evidence.rung_size(1)), 7.0)
-        known = {"ROUNDS": 2.0**15, "PRIOR": 1.0, "FIRST_SQUARE": 1.0, "NOISE": 0.25, "RECENT_COUNT": 50.0}
-        evidence.renew(memo_with(**known, HITS=hits), rungs, np.array([3.0]), ONE)
-        assert np.flatnonzero(rungs[:, 0] != 7.0).tolist() == [rung]
+@pytest.mark.parametrize(
+    ("hits", "rounds", "row"),
+    [
+        (0.0, 2**9, 9),
+        (0.0, 2**15, 9),
+        (2.0**14, 2**12, 2),  # every second reward a click: rungs 3 to 12 in ten rows
+        (2.0**14, 2**15, 2),
+        (2.0**14, 2**9, 9),
+        (2.0**14, 2**2, None),
+        (2.0**8, 2**9, 9),  # one of 128: rungs 9 to 18
+        (2.0**8, 2**8, None),
+        (2.0**8, 2**18, 8),
+        (2.0**8, 2**19, 8),
+    ],
+)
+def test_on_clicks_the_ladder_starts_where_models_see_enough(hits, rounds, row):
+    rungs = np.full((evidence.RUNGS, evidence.rung_size(1)), 7.0)
+    known = {"ROUNDS": float(rounds), "PRIOR": 1.0, "FIRST_SQUARE": 1.0, "NOISE": 0.25, "RECENT_COUNT": 50.0}
+    evidence.renew(memo_with(**known, HITS=hits / 2**15 * rounds), rungs, np.array([3.0]), ONE)
+    assert np.flatnonzero(rungs[:, 0] != 7.0).tolist() == ([] if row is None else [row])
 
 
 def test_without_noise_the_bias_of_a_ridge_is_no_alarm():

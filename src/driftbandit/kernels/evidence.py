@@ -2,7 +2,8 @@
 
 Rung z of the ladder holds the model that was born at the latest round divisible by 2^z and not by 2^(z + 1); it lives
 for 2^(z + 1) rounds, until the next model of its rung is born; the top rung takes all births that would be higher. So
-there is one young model of every age up to a factor of two, and each costs one update per round. A rung's row is a
+there is one young model of every age up to a factor of two, and each costs one update per round. On clicks the ladder
+starts at a rung whose models see enough of them. A rung's row is a
 `ridge` row ``[n, theta, A^-1]`` followed by the sums named below; n = -1 marks an empty rung.
 
 All errors are in units of the noise level, e^2 / (1 + x' A^-1 x) / sigma^2, and capped, so that one wild reward cannot
@@ -39,8 +40,8 @@ from driftbandit.kernels.scales import (
 )
 
 RUNGS = 10
-"""Models of the ladder. A young model lives for at most 2^(RUNGS - 1) rounds, on clicks for longer; where rewards are not
-clicks, older models were found to add nothing."""
+"""Models of the ladder. A young model lives for at most 2^(RUNGS - 1) rounds, on clicks for longer; where rewards are
+not clicks, older models were found to add nothing."""
 
 # Sums since a rung's birth, behind the row of its model:
 (

@@ -36,10 +36,10 @@ def try_frames(rules: Floats, memo: Floats, bank: Floats, seen: Floats) -> bool:
     """Find the best frame for all rewards so far, one in each line of `seen` behind the arm's features.
 
     If it differs from the present one, everything is learned again in it; returns whether it does. A frame that was
-    told stays.
+    told stays, and so does the raw one as long as all features are as good as 0.
     """
     experts = len(rules) - RULES
-    if memo[SPREAD] > 0.0:
+    if memo[SPREAD] > 0.0 or memo[FIRST_SQUARE] == 0.0:
         return False
     d = seen.shape[1] - 1
     seen = frames.without_odd_first(seen)
