@@ -14,7 +14,7 @@ import numpy as np
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.ridge import THETA
+from driftbandit.kernels.ridge import THETA, sampled_theta
 
 OUTSTANDING = 5
 """Weights are drawn from this many unanswered choices on."""
@@ -25,31 +25,10 @@ _PRIME = 2_147_483_647  # numbers below it can be multiplied without overflow
 @jit
 def draw(model: Floats, scale: float, number: int, d: int) -> None:
     """Replace a row's theta by theta + `scale` * L z, where L L' is the row's matrix and z is normal."""
-    factor = _factor(model, d)
     z = np.empty(d)
     for i in range(d):
         z[i] = _normal(number, i)
-    for i in range(d):
-        for j in range(i + 1):
-            model[THETA + i] += scale * factor[i, j] * z[j]
-
-
-@jit
-def _factor(model: Floats, d: int) -> Floats:
-    """Cholesky factor of a row's matrix; a direction without variance gets none."""
-    factor = np.zeros((d, d))
-    at = THETA + d
-    for i in range(d):
-        for j in range(i + 1):
-            total = model[at + j]
-            for k in range(j):
-                total -= factor[i, k] * factor[j, k]
-            if i == j:
-                factor[i, i] = math.sqrt(max(total, 0.0))
-            elif factor[j, j] > 0.0:
-                factor[i, j] = total / factor[j, j]
-        at += i + 1
-    return factor
+    model[THETA : THETA + d] = sampled_theta(model, z, scale)
 
 
 @jit

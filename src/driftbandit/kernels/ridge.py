@@ -259,10 +259,9 @@ def sampled_arm(bank: Floats, member: int, features: Floats, noise: Floats, expl
 
 
 @jit
-def sampled_theta_arm(bank: Floats, member: int, features: Floats, noise: Floats, explore: float) -> int:
-    """Index of the best arm under one theta drawn from N(theta, explore^2 A^-1); -1 if not finite."""
-    count, d = features.shape
-    row = bank[member]
+def sampled_theta(row: Floats, noise: Floats, scale: float) -> Floats:
+    """theta + scale * L noise, where L L' is the row's matrix; a direction without variance gets none."""
+    d = len(noise)
     sample = row[THETA : THETA + d].copy()
     factor = np.zeros((d, d))
     at = THETA + d
@@ -278,7 +277,15 @@ def sampled_theta_arm(bank: Floats, member: int, features: Floats, noise: Floats
         at += i + 1
     for i in range(d):
         for j in range(i + 1):
-            sample[i] += explore * factor[i, j] * noise[j]
+            sample[i] += scale * factor[i, j] * noise[j]
+    return sample
+
+
+@jit
+def sampled_theta_arm(bank: Floats, member: int, features: Floats, noise: Floats, explore: float) -> int:
+    """Index of the best arm under one theta drawn from N(theta, explore^2 A^-1); -1 if not finite."""
+    count, d = features.shape
+    sample = sampled_theta(bank[member], noise, explore)
     scores = np.empty(count)
     for k in range(count):
         scores[k] = 0.0

@@ -174,7 +174,7 @@ class DriftUCB(PolicyBase):
     @property
     def theta(self) -> Floats:
         """Weights of the incumbent."""
-        theta: Floats = self._bank[drift.INCUMBENT, ridge.THETA : ridge.THETA + self.dim].copy()
+        theta: Floats = self._bank[drift.INCUMBENT, ridge.THETA : ridge.THETA + self.dim] + self._anchor()
         return theta
 
     @property
@@ -225,7 +225,8 @@ class DriftUCB(PolicyBase):
         changes = self.changes
         moved: tuple[tuple[int, float, float], ...] = ()
         if changes:
-            before, now = drift.before_alarm(self._memo, len(self.memory))[: self.dim], self.theta
+            before = drift.before_alarm(self._memo, len(self.memory))[: self.dim] + self._anchor()
+            now = self.theta
             order = np.argsort(-np.abs(now - before), kind="stable").tolist()
             moved = tuple((i, float(before[i]), float(now[i])) for i in order)
         return Explanation(
@@ -307,6 +308,11 @@ class DriftUCB(PolicyBase):
             f"features: an absolute value of {np.abs(features).max():g} is too large beside the first ones learned "
             f"(|x|^2 was {self._memo[scales.FIRST_SQUARE]:g}); scale the features"
         )
+
+    def _anchor(self) -> Floats:
+        """What the frame adds to the weights of every model; see `frames`."""
+        anchor: Floats = drift.anchor_of(self._memo, len(self.memory))[: self.dim]
+        return anchor
 
     def _weights(self) -> Floats:
         weights: Floats = self._memo[scales.MEMO : scales.MEMO + 1 + len(self.memory)]
