@@ -122,7 +122,7 @@ class Shop:
     def _items(self, rng: Generator) -> tuple[Ints, Floats, Floats, Floats]:
         """Genre, price, and from which to which share of the log each item is on sale."""
         genre = rng.permutation(np.arange(self.items) % len(GENRES))
-        price: Floats = np.round(np.exp(rng.normal(np.log(20.0), 0.5, size=self.items)), 2)
+        price = np.round(20.0 * np.exp(0.5 * rng.standard_normal(self.items)), 2)
         born = np.where(rng.random(self.items) < 0.4, rng.uniform(0.0, 1.0 - _ALIVE, self.items), 0.0)
         gone = np.where(rng.random(self.items) < 0.4, rng.uniform(born + _ALIVE, 1.0), 1.0)
         always = rng.choice(self.items, size=self.pool, replace=False)  # so that there is always a pool
