@@ -1,0 +1,1 @@
+"""Did my world change, and what should I run? A log, looked at from all sides."""

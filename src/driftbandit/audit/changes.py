@@ -1,0 +1,225 @@
+"""Did the world change? When, how sure, which features, and what did it cost?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from driftbandit.core import Floats, Ints
+from driftbandit.detection.segmentation import Split, collect, find_splits
+from driftbandit.logs import Events
+
+Batches = Callable[[], Iterable[Events]]
+"""Goes through a log from its beginning."""
+
+_BLOCKS = 400
+"""Most blocks that a log is cut into."""
+
+_LEAST_ROWS = 25
+"""Fewest rows of a block."""
+
+_SAMPLE = 40_000
+"""Decisions from which the model of the whole log is fitted, evenly spread."""
+
+_STEPS = 10
+"""Newton steps of a logistic fit; it converges in fewer."""
+
+_LISTED = 8
+"""Most features that a change lists."""
+
+_NOTABLE = 0.4
+"""A feature is listed if its weight moved by this share of the standard errors of the one that moved most."""
+
+
+@dataclass(frozen=True)
+class FeatureChange:
+    """A feature whose weight changed: its name, and its weight before and after.
+
+    Weights are in log-odds where rewards are clicks, else in units of reward.
+    """
+
+    name: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class WorldChange:
+    """A change of the world, found by looking at the whole log.
+
+    Attributes
+    ----------
+    row, low_row, high_row : int
+        The first decision after it, and between which decisions it lies with a probability of 95 %.
+    time : float
+        Time of `row`, in seconds.
+    false_alarm_rate : float
+        Share of still logs of the same shape that would raise an alarm as strong as this one, at most.
+    features : tuple of FeatureChange
+        Those that changed most, the surest first.
+    cost : float
+        Reward per decision that is lost after the change by going on to act on the tastes before it, as the model of
+        the log sees it.
+    """
+
+    row: int
+    low_row: int
+    high_row: int
+    time: float
+    false_alarm_rate: float
+    features: tuple[FeatureChange, ...]
+    cost: float
+
+
+def find_changes(
+    batches: Batches, names: Sequence[str], *, count: int, clicks: bool, level: float = 0.01, seed: int = 0
+) -> list[WorldChange]:
+    """All changes of the world in a log, in order of time.
+
+    Parameters
+    ----------
+    batches : callable
+        Goes through the log, which is read three times.
+    names : sequence of str
+        Names of the features.
+    count : int
+        Decisions in the log.
+    clicks : bool
+        Whether rewards are 0 or one other value; then the model of rewards is logistic, else linear.
+    level : float
+        Share of still logs that may raise an alarm.
+    seed : int
+        Seed of the still logs.
+    """
+    model = _Model.of(batches(), count, clicks)
+    blocks = max(min(_BLOCKS, count // _LEAST_ROWS), 1)
+    rows = np.linspace(0, count, blocks + 1).astype(np.int64)
+    splits = find_splits(collect(model.seen(batches()), rows, seed=seed), level=level)
+    times, costs = _times_and_costs(batches(), splits, model, count)
+    return [
+        WorldChange(
+            row=split.row,
+            low_row=split.low,
+            high_row=split.high,
+            time=time,
+            false_alarm_rate=split.false_alarm_rate,
+            features=_features(split, names, model),
+            cost=cost,
+        )
+        for split, time, cost in zip(splits, times, costs, strict=True)
+    ]
+
+
+def _features(split: Split, names: Sequence[str], model: _Model) -> tuple[FeatureChange, ...]:
+    sizes = np.abs(split.z)
+    order = np.argsort(-sizes, kind="stable")[:_LISTED]
+    factor = (1.0 if model.clicks else model.unit) / model.scale
+    before, after = (factor * (model.theta + weights) for weights in (split.before, split.after))
+    return tuple(
+        FeatureChange(names[j], float(before[j]), float(after[j]))
+        for j in order
+        if sizes[j] >= _NOTABLE * sizes[order[0]]
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """One model of all rewards: logistic for clicks, linear else.
+
+    Rewards are counted in clicks, or in standard deviations around their mean; features in root mean squares.
+    """
+
+    theta: Floats
+    scale: Floats
+    unit: float
+    clicks: bool
+
+    @classmethod
+    def of(cls, batches: Iterable[Events], count: int, clicks: bool) -> _Model:
+        """Fit an even sample of the log."""
+        step = max(count // _SAMPLE, 1)
+        features, rewards = [], []
+        first = 0
+        for events in batches:
+            picked = np.arange(-first % step, len(events), step)
+            features.append(events.features[events.displayed()[picked]])
+            rewards.append(events.rewards[picked])
+            first += len(events)
+        x, y = np.concatenate(features), np.concatenate(rewards)
+        scale = np.sqrt(np.mean(x**2, axis=0))
+        scale[scale == 0.0] = 1.0
+        x /= scale
+        if clicks:
+            unit = float(y[np.argmax(np.abs(y))]) or 1.0
+            return cls(_logistic_fit(x, y / unit), scale, unit, clicks)
+        theta: Floats = np.linalg.lstsq(x, y, rcond=None)[0]
+        unit = float(np.std(y - x @ theta)) or 1.0
+        return cls(theta / unit, scale, unit, clicks)
+
+    def means(self, x: Floats, theta: Floats) -> Floats:
+        """Expected rewards, in units, of scaled features."""
+        line: Floats = x @ theta
+        return 1.0 / (1.0 + np.exp(-np.clip(line, -30.0, 30.0))) if self.clicks else line
+
+    def seen(self, batches: Iterable[Events]) -> Iterator[tuple[Floats, Floats, Floats]]:
+        """Features, errors and weights of the displayed arms, as `collect` takes them."""
+        for events in batches:
+            x = events.features[events.displayed()] / self.scale
+            means = self.means(x, self.theta)
+            weights = means * (1.0 - means) if self.clicks else np.ones(len(x))
+            yield x, events.rewards / self.unit - means, weights
+
+
+def _logistic_fit(x: Floats, y: Floats) -> Floats:
+    """Weights of a logistic regression with a ridge of 1, by Newton's method."""
+    theta = np.zeros(x.shape[1])
+    ridge = np.eye(len(theta))
+    for _ in range(_STEPS):
+        rates = 1.0 / (1.0 + np.exp(-np.clip(x @ theta, -30.0, 30.0)))
+        curvature = (x * (rates * (1.0 - rates))[:, None]).T @ x + ridge
+        step = np.linalg.solve(curvature, x.T @ (y - rates) - theta)
+        theta = theta + step
+        if np.abs(step).max() < 1e-8:
+            break
+    return theta
+
+
+def _times_and_costs(
+    batches: Iterable[Events], splits: Sequence[Split], model: _Model, count: int
+) -> tuple[list[float], list[float]]:
+    """When each change happened, and what acting on the tastes before it loses per decision until the next one."""
+    ends = np.array([*(split.row for split in splits), count])
+    times, losses = [0.0] * len(splits), [0.0] * len(splits)
+    first = 0
+    for events in batches if splits else ():
+        for s, split in enumerate(splits):
+            low, high = max(int(ends[s]) - first, 0), min(int(ends[s + 1]) - first, len(events))
+            if low >= high:
+                continue
+            if first + low == split.row:
+                times[s] = float(events.times[low])
+            losses[s] += _loss(events, low, high, model, split)
+        first += len(events)
+    lengths = np.diff(ends)
+    return times, [loss / int(length) for loss, length in zip(losses, lengths, strict=True)]
+
+
+def _loss(events: Events, low: int, high: int, model: _Model, split: Split) -> float:
+    """What events `low` to `high` lose by playing the best arm of the weights before instead of those after."""
+    begin, end = int(events.offsets[low]), int(events.offsets[high])
+    x = events.features[begin:end] / model.scale
+    starts = events.offsets[low:high] - begin
+    old, new = (model.means(x, model.theta + weights) for weights in (split.before, split.after))
+    best: Floats = np.maximum.reduceat(new, starts)
+    return model.unit * float((best - new[_first_best(old, starts)]).sum())
+
+
+def _first_best(values: Floats, starts: Ints) -> Ints:
+    """Where the first largest value of each stretch is."""
+    sizes = np.diff(starts, append=len(values))
+    top = np.repeat(np.maximum.reduceat(values, starts), sizes)
+    at = np.flatnonzero(values == top)
+    owners = np.repeat(np.arange(len(starts)), sizes)[at]
+    return at[np.searchsorted(owners, np.arange(len(starts)))]

@@ -1,0 +1,171 @@
+"""Can this log be trusted? Do its propensities add up, and does it hold enough of what was not usual?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from driftbandit.core import Floats
+from driftbandit.logs import Events
+
+_SUSPICIOUS = 1e-3
+"""p-value below which propensities are said not to add up; a sound log is accused once in a thousand times."""
+
+_THIN = 0.1
+"""Effective share of the log below which support is called thin."""
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What a log's own numbers say about it.
+
+    Attributes
+    ----------
+    decisions : int
+        Decisions that can be used.
+    arms : int
+        Different arms that were shown.
+    pool : float
+        Mean number of candidates.
+    mean_reward : float
+        What the logger earned per decision.
+    clicks : bool
+        Whether rewards are 0 or one other value.
+    smallest : float
+        Smallest propensity; NaN without propensities.
+    largest_weight : float
+        Largest weight of a decision when the uniform policy is evaluated.
+    effective : float
+        Decisions of a uniform log that would tell as much about the uniform policy.
+    uniform_mean : float
+        Mean of 1 / (pool size × propensity), which is 1 if propensities are right.
+    uniform_error : float
+        Its standard error.
+    p_value : float
+        Probability of arms being shown this far from how often their propensities say, if these are right; see
+        `TrustCheck`.
+    in_order : bool
+        Whether times never go back.
+    """
+
+    decisions: int
+    arms: int
+    pool: float
+    mean_reward: float
+    clicks: bool
+    smallest: float
+    largest_weight: float
+    effective: float
+    uniform_mean: float
+    uniform_error: float
+    p_value: float
+    in_order: bool
+
+    @property
+    def warnings(self) -> list[str]:
+        """What a reader should know before believing any number below; empty if all is well."""
+        said = []
+        if self.p_value < _SUSPICIOUS:
+            said.append(
+                "The propensities do not add up: arms were shown more or less often than their propensities say "
+                f"(p = {self.p_value:.1g}). Values of other policies cannot be trusted until that is explained."
+            )
+        if abs(self.uniform_mean - 1.0) > 5.0 * self.uniform_error and self.p_value >= _SUSPICIOUS:
+            said.append(
+                f"The mean of 1 / (candidates × propensity) is {self.uniform_mean:.3g}, where 1 is right: some "
+                "candidates may never be shown, or propensities are wrong."
+            )
+        if self.effective < _THIN * self.decisions:
+            said.append(
+                f"Support is thin: for the uniform policy the log is worth {self.effective:,.0f} of its "
+                f"{self.decisions:,} decisions."
+            )
+        if not self.in_order:
+            said.append("Times go back at some rows: decisions are taken in the order of the file.")
+        return said
+
+
+class TrustCheck:
+    """Sums over a log, one batch of events after the other.
+
+    A decision that showed an arm with probability p counts 1 / p for that arm. If propensities are right, an arm's sum
+    is about the number of decisions that had it among their candidates; the squared distances, divided by their
+    variances, add up to a chi-squared statistic with a degree of freedom for each arm.
+
+    Parameters
+    ----------
+    arms : int
+        Arms of the catalogue.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> shown = rng.integers(0, 2, size=1000)
+    >>> check = TrustCheck(arms=2)
+    >>> check.add(Events(
+    ...     features=np.zeros((2000, 1)), arms=np.tile([0, 1], 1000), offsets=np.arange(0, 2001, 2), shown=shown,
+    ...     propensities=np.where(shown == 0, 0.5, 0.1), rewards=np.zeros(1000), scopes=np.zeros(1000),
+    ...     times=np.arange(1000), rows=np.arange(1000),
+    ... ))
+    >>> check.result().warnings[0][:33]
+    'The propensities do not add up: a'
+    """
+
+    def __init__(self, arms: int) -> None:
+        self._offered, self._sums, self._variances, self._shown = np.zeros((4, arms))
+        self._count = self._candidates = 0
+        self._reward = self._square = self._weights = self._weight_squares = 0.0
+        self._smallest, self._largest = math.inf, 0.0
+        self._values: set[float] = set()
+        self._latest, self._in_order = -math.inf, True
+
+    def add(self, events: Events) -> None:
+        """Count some events."""
+        if not len(events):
+            return
+        sizes = np.diff(events.offsets)
+        arms, p = events.arms[events.displayed()], events.propensities
+        with np.errstate(divide="ignore"):
+            weights: Floats = 1.0 / (sizes * p)
+        self._offered += np.bincount(events.arms, minlength=len(self._offered))
+        self._shown += np.bincount(arms, minlength=len(self._shown))
+        self._sums += np.bincount(arms, 1.0 / p, minlength=len(self._sums))
+        self._variances += np.bincount(arms, (1.0 - p) / p**2, minlength=len(self._variances))
+        self._count += len(events)
+        self._candidates += len(events.arms)
+        self._reward += float(events.rewards.sum())
+        self._weights += float(weights.sum())
+        self._weight_squares += float((weights**2).sum())
+        self._smallest = min(self._smallest, float(p.min()))
+        self._largest = max(self._largest, float(weights.max()))
+        if len(self._values) <= 2:
+            self._values.update(np.unique(events.rewards)[:3].tolist())
+        self._in_order &= bool(events.times[0] >= self._latest and (np.diff(events.times) >= 0).all())
+        self._latest = float(events.times[-1])
+
+    def result(self) -> Trust:
+        """What the sums say; raises ValueError without a single event."""
+        n = self._count
+        if not n:
+            raise ValueError("log: expected at least one decision, got none")
+        told = self._variances > 0.0
+        gaps = self._sums[told] - self._offered[told]
+        chi_squared = float((gaps**2 / self._variances[told]).sum())
+        mean = self._weights / n
+        return Trust(
+            decisions=n,
+            arms=int((self._shown > 0).sum()),
+            pool=self._candidates / n,
+            mean_reward=self._reward / n,
+            clicks=len(self._values) <= 2 and 0.0 in self._values,
+            smallest=self._smallest,
+            largest_weight=self._largest,
+            effective=self._weights**2 / self._weight_squares if self._weight_squares > 0.0 else math.nan,
+            uniform_mean=mean,
+            uniform_error=math.sqrt(max(self._weight_squares / n - mean**2, 0.0) / n),
+            p_value=float(stats.chi2.sf(chi_squared, int(told.sum()))) if told.any() else 1.0,
+            in_order=self._in_order,
+        )
