@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import lstsq
 
 from driftbandit.core import Floats, Ints
 from driftbandit.detection.segmentation import Split, collect, find_splits
@@ -154,7 +155,7 @@ class _Model:
         if clicks:
             unit = float(y[np.argmax(np.abs(y))]) or 1.0
             return cls(_logistic_fit(x, y / unit), scale, unit, clicks)
-        theta: Floats = np.linalg.lstsq(x, y, rcond=None)[0]
+        theta: Floats = lstsq(x, y)[0]
         unit = float(np.std(y - x @ theta)) or 1.0
         return cls(theta / unit, scale, unit, clicks)
 
