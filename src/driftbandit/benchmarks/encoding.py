@@ -6,6 +6,7 @@ a second of `encode_many`.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from driftbandit.core import Floats
-from driftbandit.evaluation.results import Table
 from driftbandit.features import Encoder
 from driftbandit.policies.choosing_memory.driftucb import DriftUCB
 
@@ -22,6 +22,8 @@ DIM = 64
 ARMS = 10
 ITEMS = 200
 """Arms in the catalogue."""
+
+POLICY = "DriftUCB, choose + learn"
 
 Record = dict[str, Any]
 
@@ -70,8 +72,8 @@ def _records(rng: np.random.Generator, count: int, prefix: str) -> list[Record]:
     ]
 
 
-def measure(count: int = 1000, repeats: int = 5) -> Table:
-    """Microseconds per decision, the best of several turns, and as shares of DriftUCB's choose + learn."""
+def measure(count: int = 1000, repeats: int = 5) -> dict[str, float]:
+    """Microseconds per decision, the best of several turns."""
     decisions = Decisions.make(count)
     known = [[decisions.items[item] for item in pool] for pool in decisions.pools.tolist()]
     hashed, projected = decisions.encoder(), decisions.encoder("project")
@@ -79,20 +81,19 @@ def measure(count: int = 1000, repeats: int = 5) -> Table:
     rewards = np.random.default_rng(1).standard_normal(count).tolist()
     policy = DriftUCB(DIM)
     players: dict[str, Callable[[], object]] = {
-        "DriftUCB, choose + learn": lambda: _play(policy, pools, rewards),
+        POLICY: lambda: _play(policy, pools, rewards),
         "encode, arms of a catalogue": lambda: _encode(hashed, decisions.contexts, known),
         "encode, arms never seen before": lambda: _encode(hashed, decisions.contexts, decisions.fresh),
         "encode, projected": lambda: _encode(projected, decisions.contexts, known),
     }
-    best = dict.fromkeys(players, np.inf)
+    best = dict.fromkeys(players, math.inf)
     for turn in range(repeats + 1):
         for name, play in players.items():
             start = time.perf_counter()
             play()
             if turn:  # the first turn compiles
                 best[name] = min(best[name], (time.perf_counter() - start) / count * 1e6)
-    base = best["DriftUCB, choose + learn"]
-    return [{"what": name, "microseconds": spent, "share of DriftUCB": spent / base} for name, spent in best.items()]
+    return best
 
 
 def rows_a_second(count: int = 20_000, repeats: int = 3) -> float:
@@ -121,6 +122,8 @@ def _encode(encoder: Encoder, contexts: list[Record], pools: list[list[Record]])
 
 
 if __name__ == "__main__":
-    for line in measure():
-        print(f"{line['what']:32} {line['microseconds']:7.1f} us  {line['share of DriftUCB']:.2f}")
+    spent = measure()
+    for name, microseconds in spent.items():
+        share = microseconds / spent[POLICY]
+        print(f"{name:32} {microseconds:7.1f} us  {share:.2f} of DriftUCB's")
     print(f"{'encode_many':32} {rows_a_second():,.0f} rows a second")

@@ -80,11 +80,14 @@ class Number(Column):
         place, missing = (offset,), ((offset + 1,), (1.0,))
 
         def read(value: Any) -> Cell:
-            number = value if type(value) is float and -math.inf < value < math.inf else self._number(value)
+            if type(value) is float:
+                scaled = (value - centre) / scale
+                if -LIMIT <= scaled <= LIMIT:  # almost always; never for NaN
+                    return place, (scaled,)
+            number = self._number(value)
             if math.isnan(number):
                 return missing
-            scaled = (number - centre) / scale
-            return place, (LIMIT if scaled > LIMIT else -LIMIT if scaled < -LIMIT else scaled,)
+            return place, (max(-LIMIT, min((number - centre) / scale, LIMIT)),)
 
         return read
 

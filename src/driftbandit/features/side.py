@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -49,7 +51,8 @@ class Side:
         self.labels = tuple(labels)
         self.table: Ints = np.array(table, dtype=np.int64)
         self.names = tuple(column.name for column in self.columns)
-        self._cache: dict[tuple[Any, ...], int] = {}
+        self._key: Callable[[Any], Any] = itemgetter(*self.names) if self.names else lambda record: ()
+        self._cache: dict[Any, int] = {}
         self._index: Ints = np.zeros((0, 1), dtype=np.int64)
         self._value: Floats = np.zeros((0, 1))
 
@@ -58,7 +61,7 @@ class Side:
 
     def row(self, record: Mapping[str, Any]) -> Rows:
         """One record, as arrays of shape (1, slots)."""
-        index, value = self._slots(record)
+        index, value = self._slots(record if type(record) is dict else self._checked(record))
         return np.array([index], dtype=np.int64), np.array([value], dtype=np.float64)
 
     def rows(self, columns: Mapping[str, Sequence[Any]], count: int) -> Rows:
@@ -82,30 +85,23 @@ class Side:
 
     def places(self, records: Sequence[Mapping[str, Any]]) -> tuple[Ints, Floats, Ints]:
         """Cached rows, and where among them the records are."""
-        names = self.names
-        found = []
-        for record in records:
-            try:
-                key: tuple[Any, ...] = tuple(map(record.get, names))
-            except AttributeError:
-                raise self._not_a_record(record) from None
-            try:
-                place = self._cache.get(key)
-            except TypeError:  # lists, sets, arrays
-                key = tuple(_frozen(part) for part in key)
-                place = self._cache.get(key)
-            if place is None:
-                if len(self._cache) == _CACHED:
-                    self._forget()
-                    return self.places(records) if len(records) <= _CACHED else self._all(records)
-                place = self._keep(key, record)
-            found.append(place)
+        try:
+            keys = list(map(self._key, records))
+            found = list(map(self._cache.get, keys))
+        except (KeyError, TypeError):  # absent columns; lists, sets and arrays, which cannot be looked up
+            keys = [tuple(_frozen(record.get(name)) for name in self.names) for record in map(self._checked, records)]
+            found = list(map(self._cache.get, keys))
+        if None in found:
+            new = {key: record for key, record, place in zip(keys, records, found, strict=True) if place is None}
+            if len(new) > _CACHED:
+                columns = {name: [record.get(name) for record in records] for name in self.names}
+                return (*self.rows(columns, len(records)), np.arange(len(records)))
+            if len(self._cache) + len(new) > _CACHED:
+                self._forget()
+                return self.places(records)
+            self._keep(new)
+            found = list(map(self._cache.get, keys))
         return self._index, self._value, np.array(found, dtype=np.int64)
-
-    def _all(self, records: Sequence[Mapping[str, Any]]) -> tuple[Ints, Floats, Ints]:
-        """Rows of more records than the cache takes."""
-        columns = {name: [record.get(name) for record in records] for name in self.names}
-        return (*self.rows(columns, len(records)), np.arange(len(records)))
 
     def _slots(self, record: Mapping[str, Any]) -> tuple[list[int], list[float]]:
         index, value = [0], [1.0]
@@ -114,30 +110,37 @@ class Side:
                 columns, numbers = read(record.get(name))
                 index += columns
                 value += numbers
-        except AttributeError:
-            raise self._not_a_record(record) from None
         except ValueError as error:
             raise ValueError(f"{self.what}: {error}") from error
         return index, value
 
-    def _keep(self, key: tuple[Any, ...], record: Mapping[str, Any]) -> int:
-        index, value = self._slots(record)
-        place = len(self._cache)
-        rows, slots = self._index.shape
-        if place == rows or len(index) > slots:
-            shape = (max(rows, min(2 * place, _CACHED), 16), max(slots, len(index)))
+    def _keep(self, new: Mapping[Any, Mapping[str, Any]]) -> None:
+        """Add records to the cache, by key."""
+        indices, values = [], []
+        for record in new.values():
+            index, value = self._slots(record)
+            indices.append(index)
+            values.append(value)
+        slots = max(self._index.shape[1], *map(len, indices))
+        start, end = len(self._cache), len(self._cache) + len(new)
+        if end > len(self._index) or slots > self._index.shape[1]:
+            shape = (max(len(self._index), min(max(2 * start, end), _CACHED)), slots)
             self._index, self._value = _grown(self._index, shape), _grown(self._value, shape)
-        self._index[place, : len(index)] = index
-        self._value[place, : len(value)] = value
-        self._cache[key] = place
-        return place
+        for row in chain[Any](indices, values):
+            if len(row) < slots:
+                row.extend([0] * (slots - len(row)))
+        self._index[start:end] = np.array(indices)
+        self._value[start:end] = np.array(values)
+        self._cache.update(zip(new, range(start, end), strict=True))
 
     def _forget(self) -> None:
         self._cache.clear()
         self._index, self._value = np.zeros((0, 1), dtype=np.int64), np.zeros((0, 1))
 
-    def _not_a_record(self, record: object) -> ValueError:
-        return ValueError(f"{self.what}: expected a dictionary of columns, got {record!r:.60}")
+    def _checked(self, record: Any) -> Mapping[str, Any]:
+        if not isinstance(record, Mapping):
+            raise ValueError(f"{self.what}: expected a dictionary of columns, got {record!r:.60}")
+        return record
 
 
 def _grown(array: Any, shape: tuple[int, int]) -> Any:
