@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from driftbandit.core import Floats, as_dim, unknown_name
-from driftbandit.features.columns import Column
-from driftbandit.features.crosses import Crosses
-from driftbandit.features.inference import as_columns, column_from_json, fitted, name_of
-from driftbandit.features.plan import Plan
+from driftbandit.features.columns.base import Column
+from driftbandit.features.columns.inference import as_columns, column_from_json, fitted, name_of
+from driftbandit.features.product.crosses import Crosses
+from driftbandit.features.product.plan import Plan
 from driftbandit.features.sample import Sample
 from driftbandit.features.tables import columns_of
 

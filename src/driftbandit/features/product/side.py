@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit.core import Floats, Ints
-from driftbandit.features.columns import Column
+from driftbandit.features.columns.base import Column
 from driftbandit.features.hashing import key_of
 
 _CACHED = 4096

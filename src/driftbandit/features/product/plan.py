@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from driftbandit.core import Floats, Ints
-from driftbandit.features.columns import Column
-from driftbandit.features.crosses import NO_COMPONENTS, Crosses, Layout
-from driftbandit.features.projection import WIDEST, component_names, principal
+from driftbandit.features.columns.base import Column
+from driftbandit.features.product.crosses import NO_COMPONENTS, Crosses, Layout
+from driftbandit.features.product.projection import WIDEST, component_names, principal
+from driftbandit.features.product.side import Side
 from driftbandit.features.sample import Sample
-from driftbandit.features.side import Side
 from driftbandit.features.tables import columns_of
 
 LARGEST_PRODUCT = 128

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from driftbandit.features.categories import Category, Tags
-from driftbandit.features.columns import Column, is_missing, plain
-from driftbandit.features.numbers import Cycle, Flag, Number, Vector
+from driftbandit.features.columns.base import Column, is_missing, plain
+from driftbandit.features.columns.categories import Category, Tags
+from driftbandit.features.columns.numbers import Cycle, Flag, Number, Vector
 
 _PERIODS = {"hour": 24, "weekday": 7, "day_of_week": 7, "minute": 60}
 """Names that mean a cycle, if all values are whole numbers from 0 to the period."""

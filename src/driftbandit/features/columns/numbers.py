@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from driftbandit.core import Floats, Ints, as_count, as_number
-from driftbandit.features.columns import Cell, Column, is_missing
+from driftbandit.features.columns.base import Cell, Column, is_missing
 
 LIMIT = 5.0
 """Scaled numbers are clipped to this size, so that one absurd value cannot drown everything else."""

@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from driftbandit.core import as_count
-from driftbandit.features.columns import Cell, Column, is_missing, plain
+from driftbandit.features.columns.base import Cell, Column, is_missing, plain
 from driftbandit.features.hashing import key_of
-from driftbandit.features.kernel import pair_hash, sign_of, slot_of
+from driftbandit.features.product.kernel import pair_hash, sign_of, slot_of
 
 _REMEMBERED = 10_000
 """So many values at most are kept with their cells, beside the vocabulary."""
