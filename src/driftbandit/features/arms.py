@@ -55,9 +55,9 @@ def as_id(arm: Any) -> ArmId:
     """The id of an arm, a text or a whole number, or ValueError."""
     if isinstance(arm, str):
         return arm
-    if isinstance(arm, int | np.integer) and not isinstance(arm, bool):
+    if isinstance(arm, int | np.integer) and not isinstance(arm, bool) and -(1 << 63) <= arm < 1 << 63:
         return int(arm)
-    raise ValueError(f"arms: expected ids that are texts or whole numbers, got {arm!r:.60}")
+    raise ValueError(f"arms: expected ids that are texts or whole numbers that fit int64, got {arm!r:.60}")
 
 
 @lru_cache(maxsize=100_000)

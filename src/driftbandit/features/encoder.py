@@ -299,12 +299,22 @@ class Encoder:
             encoder = cls(**given)
             encoder._fitted = bool(was_fitted)
             if encoder._fitted and encoder._plan is None:
-                matrix = np.array(components, dtype=np.float64).reshape(len(components), -1)
+                matrix = np.array(components, dtype=np.float64)
                 encoder._plan = encoder._planned(given["context"], given["arms"], components=matrix)
         except (TypeError, KeyError, AttributeError, ValueError) as error:
             problem = error if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
             raise ValueError(f"encoder: expected what Encoder.to_json returned ({problem})") from error
         return encoder
+
+    def __getstate__(self) -> dict[str, Any]:
+        plan = self._plan
+        return {**vars(self), "_plan": plan and (plan.context.columns, plan.arms.columns, plan.components)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if state["_plan"] is not None:
+            context, arms, components = state["_plan"]
+            self._plan = self._planned(context, arms, components=components)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Encoder) and self.to_json() == other.to_json()

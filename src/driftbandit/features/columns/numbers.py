@@ -15,6 +15,12 @@ from driftbandit.features.columns.base import Cell, Column, is_missing
 LIMIT = 5.0
 """Scaled numbers are clipped to this size, so that one absurd value cannot drown everything else."""
 
+_HUGE = 1e99
+"""Larger numbers in a sample count as this, so that their squares stay finite."""
+
+_ALIKE = 1e-9
+"""Numbers that differ by less than this share of their mean do not differ."""
+
 _STEPS = 1e12
 """Cosines are rounded to this many steps, so that the libraries of all machines give the same numbers."""
 
@@ -67,10 +73,9 @@ class Number(Column):
         numbers = numbers[~np.isnan(numbers)]
         if not len(numbers):
             return Number(self.name, -1.0, 1.0)
-        size = float(np.abs(numbers).max()) or 1.0
-        centre = float(np.mean(numbers / size)) * size  # scaled first, so that huge values do not overflow
-        deviation = float(np.std(numbers / size)) * size
-        if deviation <= 1e-9 * max(abs(centre), 1e-290):  # all alike, or nearly
+        numbers = np.clip(numbers, -_HUGE, _HUGE)
+        centre, deviation = float(np.mean(numbers)), float(np.std(numbers))
+        if deviation <= _ALIKE * abs(centre):
             deviation = max(abs(centre), 1.0)
         return Number(self.name, centre - deviation, centre + deviation)
 

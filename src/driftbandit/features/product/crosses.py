@@ -116,16 +116,18 @@ def _wanted(
     wanted = np.zeros((len(context.columns) + 1, len(arms.columns) + 1), dtype=bool)
     wanted[0, :] = True
     wanted[1:, 0] = context_only
-    if isinstance(crosses, str):
-        if crosses not in ("all", "none"):
-            raise ValueError(
-                f"crosses: expected 'all', 'none' or pairs of a context and an arm column, got {crosses!r}"
-            )
+    if crosses in ("all", "none"):
         wanted[1:, 1:] = crosses == "all"
         return wanted
+    if isinstance(crosses, str) or not isinstance(crosses, Sequence):
+        raise ValueError(f"crosses: expected 'all', 'none' or pairs of a context and an arm column, got {crosses!r}")
     known = [[column.name for column in side.columns] for side in (context, arms)]
     for pair in crosses:
-        if isinstance(pair, str) or len(pair) != 2 or pair[0] not in known[0] or pair[1] not in known[1]:
+        if (
+            not isinstance(pair, tuple | list)
+            or len(pair) != 2
+            or any(one not in names for one, names in zip(pair, known, strict=True))
+        ):
             raise ValueError(
                 f"crosses: expected pairs of a context column ({', '.join(known[0])}) and an arm column "
                 f"({', '.join(known[1])}), got {pair!r}"
