@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from driftbandit.conformance import check_policy
     from driftbandit.environments import Rounds, World, synthetic
     from driftbandit.evaluation import Trace, compare, simulate, summarise
+    from driftbandit.features import Encoder
     from driftbandit.models import LogisticModel, Radius, RewardModel, RidgeModel, ThompsonModel
     from driftbandit.policies.choosing_memory.bob import BOB
     from driftbandit.policies.choosing_memory.click_warning import ClickWarning
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from driftbandit.policies.scoped.dyclu import DyClu
     from driftbandit.policies.scoped.per_arm import PerArm
     from driftbandit.policies.scoped.per_scope import PerScope
+    from driftbandit.recommender import Decision, Recommender
 
 __version__ = "0.1.0"
 
@@ -63,10 +65,12 @@ _HOMES = {
     "DAL": "policies.restarting.dal",
     "DLinUCB": "policies.choosing_memory.dlinucb",
     "DUCB": "policies.context_free.d_ucb",
+    "Decision": "recommender",
     "DenBand": "policies.choosing_memory.denband",
     "DiscountedLinUCB": "policies.forgetting.discounted_linucb",
     "DriftUCB": "policies.choosing_memory.driftucb",
     "DyClu": "policies.scoped.dyclu",
+    "Encoder": "features",
     "ExpDiscounts": "policies.choosing_memory.exp_discounts",
     "GLRklUCB": "policies.context_free.glr_klucb",
     "GammaRestart": "policies.context_free.gamma_restart",
@@ -85,6 +89,7 @@ _HOMES = {
     "PerScope": "policies.scoped.per_scope",
     "Radius": "models",
     "RandomChoice": "policies.context_free.random_choice",
+    "Recommender": "recommender",
     "RestartLinUCB": "policies.forgetting.restart_linucb",
     "RewardModel": "models",
     "RidgeModel": "models",
@@ -123,10 +128,12 @@ __all__ = [
     "ClickWarning",
     "CusumUCB",
     "DLinUCB",
+    "Decision",
     "DenBand",
     "DiscountedLinUCB",
     "DriftUCB",
     "DyClu",
+    "Encoder",
     "ExpDiscounts",
     "GLRklUCB",
     "GammaRestart",
@@ -143,6 +150,7 @@ __all__ = [
     "Policy",
     "Radius",
     "RandomChoice",
+    "Recommender",
     "RestartLinUCB",
     "RewardModel",
     "RidgeModel",

@@ -3,8 +3,8 @@
 The file is a zip archive, not compressed, of three members. ``header.json`` holds the version of the format, the
 version of the package that wrote it and the policy: its class, its settings, and the name, type and shape of every
 array of its state. ``floats.npy`` and ``ints.npy`` hold the numbers of all these arrays, one after the other in the
-header's order. Nothing in a file is ever executed: classes are looked up among the package's own and those that the
-caller passes.
+header's order. Other members are left to whoever put them there. Nothing in a file is ever executed: classes are looked
+up among the package's own and those that the caller passes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import json
 import math
 import os
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from importlib import import_module
 from typing import Any
@@ -40,13 +41,18 @@ _TIME = (1980, 1, 1, 0, 0, 0)  # the same policy makes the same file
 Json = dict[str, Any]
 
 
-def save(policy: Traits, path: str | os.PathLike[str]) -> None:
-    """Write a policy to a file, whole or not at all; see `PolicyBase.save`."""
+def save(policy: Traits, path: str | os.PathLike[str], notes: Mapping[str, Json] | None = None) -> None:
+    """Write a policy to a file, whole or not at all; see `PolicyBase.save`.
+
+    `notes` are JSON objects that are kept beside the policy, each as a member of the archive of that name.
+    """
     numbers: dict[str, list[NDArray[Any]]] = {_FLOATS: [np.empty(0)], _INTS: [np.empty(0, dtype=np.int64)]}
     described = _describe(policy, numbers)
     header = {"what": _WHAT, "format": FORMAT, "package": _package().__version__, "policy": described}
+    texts = {_HEADER: header, **(notes or {})}
     with whole_file(path) as partial, zipfile.ZipFile(partial, "w") as archive:
-        archive.writestr(zipfile.ZipInfo(_HEADER, _TIME), json.dumps(header, indent=1, allow_nan=False))
+        for name, content in texts.items():
+            archive.writestr(zipfile.ZipInfo(name, _TIME), json.dumps(content, indent=1, allow_nan=False))
         for name, arrays in numbers.items():
             member = io.BytesIO()
             np.save(member, np.concatenate(arrays), allow_pickle=False)
@@ -82,12 +88,20 @@ def load(path: str | os.PathLike[str], *, classes: Iterable[type] = ()) -> Any:
     ...     load(path)
     <DLinUCB(dim=2, noise=0.1, window=50) rounds=1, changes=0>
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            header = _header(json.loads(archive.read(_HEADER)))
-            numbers = _Numbers({name: archive.read(name) for name in _KINDS.values()})
+    with reading(path) as archive:
+        header = _header(json.loads(archive.read(_HEADER)))
+        numbers = _Numbers({name: archive.read(name) for name in _KINDS.values()})
         policy = _rebuild(header["policy"], numbers, {_name_of(kind): kind for kind in classes})
         numbers.check_used_up()
+    return policy
+
+
+@contextmanager
+def reading(path: str | os.PathLike[str]) -> Iterator[zipfile.ZipFile]:
+    """Open a file that `save` wrote; whatever is wrong with it becomes a ValueError that names the file."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            yield archive
     except FileNotFoundError:
         raise
     except zipfile.BadZipFile as error:
@@ -96,7 +110,6 @@ def load(path: str | os.PathLike[str], *, classes: Iterable[type] = ()) -> Any:
         # A KeyError or TypeError means that the header does not have the structure documented above.
         problem = error if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
         raise ValueError(f"{path}: not a policy that can be loaded ({problem})") from error
-    return policy
 
 
 def _header(header: Json) -> Json:

@@ -1,0 +1,129 @@
+"""What encoding costs: 10 arms with 8 columns each and a context of 8 into 64 features, beside DriftUCB at that size.
+
+``python -m driftbandit.benchmarks.encoding`` prints microseconds per decision, all taken in turns in one run, and rows
+a second of `encode_many`.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from driftbandit.core import Floats
+from driftbandit.features import Encoder
+from driftbandit.policies.choosing_memory.driftucb import DriftUCB
+
+DIM = 64
+ARMS = 10
+ITEMS = 200
+"""Arms in the catalogue."""
+
+POLICY = "DriftUCB, choose + learn"
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """Made-up decisions.
+
+    Attributes
+    ----------
+    contexts : list of dict
+        Who asks.
+    items : list of dict
+        The catalogue.
+    pools : array of shape (n, 10)
+        Items shown in each decision.
+    fresh : list of list of dict
+        Pools of as many arms that never come again.
+    """
+
+    contexts: list[Record]
+    items: list[Record]
+    pools: np.ndarray[Any, np.dtype[np.int64]]
+    fresh: list[list[Record]]
+
+    @classmethod
+    def make(cls, count: int, seed: int = 0) -> Decisions:
+        """Draw them: 8 columns on either side, half of them numbers and half categories."""
+        rng = np.random.default_rng(seed)
+        pools = np.argsort(rng.random((count, ITEMS)), axis=1)[:, :ARMS]
+        fresh = [_records(rng, ARMS, "item") for _ in range(count)]
+        return cls(_records(rng, count, "user"), _records(rng, ITEMS, "item"), pools, fresh)
+
+    def encoder(self, reduce: Any = "hash") -> Encoder:
+        """An encoder fitted to the contexts and the catalogue."""
+        return Encoder(dim=DIM, reduce=reduce).fit(self.contexts, arms=self.items)
+
+
+def _records(rng: np.random.Generator, count: int, prefix: str) -> list[Record]:
+    numbers = rng.standard_normal((count, 4))
+    words = rng.integers(6, size=(count, 4))
+    return [
+        {f"{prefix} {place}": float(number) for place, number in enumerate(line)}
+        | {f"{prefix} kind {place}": f"word {word}" for place, word in enumerate(row)}
+        for line, row in zip(numbers, words, strict=True)
+    ]
+
+
+def measure(count: int = 1000, repeats: int = 5) -> dict[str, float]:
+    """Microseconds per decision, the best of several turns."""
+    decisions = Decisions.make(count)
+    known = [[decisions.items[item] for item in pool] for pool in decisions.pools.tolist()]
+    hashed, projected = decisions.encoder(), decisions.encoder("project")
+    pools = [hashed.encode(*one) for one in zip(decisions.contexts, known, strict=True)]
+    rewards = np.random.default_rng(1).standard_normal(count).tolist()
+    policy = DriftUCB(DIM)
+    players: dict[str, Callable[[], object]] = {
+        POLICY: lambda: _play(policy, pools, rewards),
+        "encode, arms of a catalogue": lambda: _encode(hashed, decisions.contexts, known),
+        "encode, arms never seen before": lambda: _encode(hashed, decisions.contexts, decisions.fresh),
+        "encode, projected": lambda: _encode(projected, decisions.contexts, known),
+    }
+    best = dict.fromkeys(players, math.inf)
+    for turn in range(repeats + 1):
+        for name, play in players.items():
+            start = time.perf_counter()
+            play()
+            if turn:  # the first turn compiles
+                best[name] = min(best[name], (time.perf_counter() - start) / count * 1e6)
+    return best
+
+
+def rows_a_second(count: int = 20_000, repeats: int = 3) -> float:
+    """Rows that `encode_many` makes a second, at its best."""
+    decisions = Decisions.make(count)
+    encoder = decisions.encoder()
+    contexts = {name: [one[name] for one in decisions.contexts] for name in decisions.contexts[0]}
+    items = {name: [one[name] for one in decisions.items] for name in decisions.items[0]}
+    owners, members = np.repeat(np.arange(count), ARMS), decisions.pools.ravel()
+    spent = np.inf
+    for _ in range(repeats + 1):
+        start = time.perf_counter()
+        encoder.encode_many(contexts, items, owners, members)
+        spent = min(spent, time.perf_counter() - start)
+    return len(members) / spent
+
+
+def _play(policy: DriftUCB, pools: list[Floats], rewards: list[float]) -> None:
+    for pool, reward in zip(pools, rewards, strict=True):
+        policy.learn(pool[policy.choose(pool)], reward)
+
+
+def _encode(encoder: Encoder, contexts: list[Record], pools: list[list[Record]]) -> None:
+    for context, pool in zip(contexts, pools, strict=True):
+        encoder.encode(context, pool)
+
+
+if __name__ == "__main__":
+    spent = measure()
+    for name, microseconds in spent.items():
+        share = microseconds / spent[POLICY]
+        print(f"{name:32} {microseconds:7.1f} us  {share:.2f} of DriftUCB's")
+    print(f"{'encode_many':32} {rows_a_second():,.0f} rows a second")

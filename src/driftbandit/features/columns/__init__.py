@@ -1,0 +1,1 @@
+"""Kinds of columns: how one named value becomes numbers."""

@@ -1,0 +1,158 @@
+"""One side of the product: all columns of the context, or all columns of an arm, behind a constant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from driftbandit.core import Floats, Ints
+from driftbandit.features.columns.base import Column
+from driftbandit.features.hashing import key_of
+
+_CACHED = 4096
+"""So many encoded records are kept, since the same arms come again and again."""
+
+Rows = tuple[Ints, Floats]
+"""Columns and numbers, each of shape (n, slots); see `kernel`."""
+
+
+class Side:
+    """Turns records into rows of slots; see `kernel` for the layout.
+
+    Attributes
+    ----------
+    what : str
+        'context' or 'arms', for messages and hashes.
+    columns : tuple of Column
+        The user's columns, all ready for use.
+    labels : tuple of str
+        Names of all columns; that of the first, the constant, is empty.
+    names : tuple of str
+        Names of the user's columns.
+    table : array of shape (width, 4)
+        Group, place, key and width of the group of every column.
+    """
+
+    def __init__(self, what: str, columns: Sequence[Column], shared: frozenset[str] = frozenset()) -> None:
+        self.what = what
+        self.columns = tuple(columns)
+        prefix = "context." if what == "context" else "arm."
+        labels, table = [""], [[0, 0, key_of(f"{what}:"), 1]]
+        self._readers = []
+        for group, column in enumerate(self.columns, 1):
+            self._readers.append((column.name, column.reader(len(labels))))
+            own = column.labels
+            table += [[group, place, key_of(f"{what}:{label}"), len(own)] for place, label in enumerate(own)]
+            labels += [prefix + label if column.name in shared else label for label in own]
+        self.labels = tuple(labels)
+        self.table: Ints = np.array(table, dtype=np.int64)
+        self.names = tuple(column.name for column in self.columns)
+        self._key: Callable[[Any], Any] = itemgetter(*self.names) if self.names else lambda record: ()
+        self._cache: dict[Any, int] = {}
+        self._index: Ints = np.zeros((0, 1), dtype=np.int64)
+        self._value: Floats = np.zeros((0, 1))
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def row(self, record: Mapping[str, Any]) -> Rows:
+        """One record, as arrays of shape (1, slots)."""
+        index, value = self._slots(record if type(record) is dict else self._checked(record))
+        return np.array([index], dtype=np.int64), np.array([value], dtype=np.float64)
+
+    def rows(self, columns: Mapping[str, Sequence[Any]], count: int) -> Rows:
+        """Many records, given as columns; a column that is absent is missing throughout."""
+        indices, values = [np.zeros((count, 1), dtype=np.int64)], [np.ones((count, 1))]
+        offset = 1
+        for column in self.columns:
+            given = columns.get(column.name)
+            if given is None:
+                given = [None] * count
+            if len(given) != count:
+                raise ValueError(f"{self.what}: {column.name}: expected {count} values, got {len(given)}")
+            try:
+                index, value = column.rows(given, offset)
+            except ValueError as error:
+                raise ValueError(f"{self.what}: {error}") from error
+            indices.append(index)
+            values.append(value)
+            offset += len(column.labels)
+        return np.concatenate(indices, axis=1), np.concatenate(values, axis=1)
+
+    def places(self, records: Sequence[Mapping[str, Any]]) -> tuple[Ints, Floats, Ints]:
+        """Cached rows, and where among them the records are."""
+        try:
+            keys = list(map(self._key, records))
+            found = list(map(self._cache.get, keys))
+        except (KeyError, TypeError):  # absent columns; lists, sets and arrays, which cannot be looked up
+            keys = [tuple(_frozen(record.get(name)) for name in self.names) for record in map(self._checked, records)]
+            found = list(map(self._cache.get, keys))
+        if None in found:
+            new = {key: record for key, record, place in zip(keys, records, found, strict=True) if place is None}
+            if len(new) > _CACHED:
+                columns = {name: [record.get(name) for record in records] for name in self.names}
+                return (*self.rows(columns, len(records)), np.arange(len(records)))
+            if len(self._cache) + len(new) > _CACHED:
+                self._forget()
+                return self.places(records)
+            self._keep(new)
+            found = list(map(self._cache.get, keys))
+        return self._index, self._value, np.array(found, dtype=np.int64)
+
+    def _slots(self, record: Mapping[str, Any]) -> tuple[list[int], list[float]]:
+        index, value = [0], [1.0]
+        try:
+            for name, read in self._readers:
+                columns, numbers = read(record.get(name))
+                index += columns
+                value += numbers
+        except ValueError as error:
+            raise ValueError(f"{self.what}: {error}") from error
+        return index, value
+
+    def _keep(self, new: Mapping[Any, Mapping[str, Any]]) -> None:
+        """Add records to the cache, by key."""
+        indices, values = [], []
+        for record in new.values():
+            index, value = self._slots(record)
+            indices.append(index)
+            values.append(value)
+        slots = max(self._index.shape[1], *map(len, indices))
+        start, end = len(self._cache), len(self._cache) + len(new)
+        if end > len(self._index) or slots > self._index.shape[1]:
+            shape = (max(len(self._index), min(max(2 * start, end), _CACHED)), slots)
+            self._index, self._value = _grown(self._index, shape), _grown(self._value, shape)
+        for row in chain[Any](indices, values):
+            if len(row) < slots:
+                row.extend([0] * (slots - len(row)))
+        self._index[start:end] = np.array(indices)
+        self._value[start:end] = np.array(values)
+        self._cache.update(zip(new, range(start, end), strict=True))
+
+    def _forget(self) -> None:
+        self._cache.clear()
+        self._index, self._value = np.zeros((0, 1), dtype=np.int64), np.zeros((0, 1))
+
+    def _checked(self, record: Any) -> Mapping[str, Any]:
+        if not isinstance(record, Mapping):
+            raise ValueError(f"{self.what}: expected a dictionary of columns, got {record!r:.60}")
+        return record
+
+
+def _grown(array: Any, shape: tuple[int, int]) -> Any:
+    larger = np.zeros(shape, dtype=array.dtype)
+    larger[: array.shape[0], : array.shape[1]] = array
+    return larger
+
+
+def _frozen(part: Any) -> Any:
+    """A value that can be looked up, unlike a list."""
+    if isinstance(part, np.ndarray):
+        return part.shape, part.dtype.str, part.tobytes() if part.dtype != object else tuple(part.tolist())
+    if isinstance(part, set):
+        return frozenset(part)
+    return tuple(part) if isinstance(part, list) else part
