@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from logs.made import Crossed, expected, found, rows, table
 
 from driftbandit.logs import read_log
+
+from .made import Crossed, expected, found, rows, table
 
 
 def write_csv(path, made, join="|".join, delimiter=","):

@@ -1,9 +1,9 @@
 """How fast logs are read, and how much memory that takes: rows a second from Parquet with ten candidates by id.
 
-``python -m driftbandit.benchmarks.reading`` writes two logs, one four times as long as the other, to a temporary folder
-and reads each in a fresh process on one thread. Memory is constant if both take the same. 'decode' is the yardstick: the
-same files decoded by pyarrow, with nothing done to the columns. 'read ids' also looks for decisions that came twice; the
-table of their ids grows up to 256 MB.
+``python -m driftbandit.benchmarks.reading`` writes two logs, one four times as long as the other, to a temporary
+folder, and reads each in a fresh process on one thread. Memory is constant if both take the same. 'decode' is the
+yardstick: the same files decoded by pyarrow, with nothing done to the columns. 'read ids' also looks for decisions that
+came twice; the table of their ids grows up to 256 MB.
 """
 
 from __future__ import annotations

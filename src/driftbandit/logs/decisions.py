@@ -193,9 +193,10 @@ class Checker:
         shown = np.full(len(chosen), -1)
         shown[owners[hits]] = hits - starts[owners[hits]]
         skip("arm not in the pool", shown < 0)
-        keys = np.sort(owners * max(len(self.catalogue), 1) + members)
+        width = len(self.catalogue) + 1  # members begin at -1, an id that is missing
+        keys = np.sort(owners * width + members + 1)
         twice = np.zeros(len(chosen), dtype=bool)
-        twice[keys[1:][keys[1:] == keys[:-1]] // max(len(self.catalogue), 1)] = True
+        twice[keys[1:][keys[1:] == keys[:-1]] // width] = True
         skip("an arm twice in the pool", twice)
         return shown
 

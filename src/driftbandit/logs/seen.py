@@ -45,8 +45,8 @@ class Seen:
         hashes = np.empty(len(ids), dtype=np.uint64)
         _hash(text, ends, hashes)
         again = np.zeros(len(ids), dtype=np.bool_)
-        _find(self._older, hashes, again)
         self._make_room(len(ids))
+        _find(self._older, hashes, again)
         self._count += _add(self._slots, hashes, again)
         return again
 

@@ -42,7 +42,7 @@ class Obp:
         self._arrays = {
             name: _array(feedback, name, 1, self._rounds)
             for name in ("action", "reward", "pscore", "position")
-            if feedback.get(name) is not None
+            if name in ("action", "reward") or feedback.get(name) is not None
         }
         self._context = None if feedback.get(CONTEXT) is None else _array(feedback, CONTEXT, 2, self._rounds)
         arms = feedback.get(ACTION_CONTEXT)

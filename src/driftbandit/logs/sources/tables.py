@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import codecs
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
@@ -19,11 +21,18 @@ from driftbandit.logs.columns import Columns
 from driftbandit.logs.decisions import Piece
 from driftbandit.logs.report import Report
 from driftbandit.logs.sources.base import needed, readable, split
+from driftbandit.logs.sources.lines import open_bytes
 
 _BLOCK = 1 << 20
 """Bytes of a CSV file that are parsed at a time."""
 
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
+
+_MARK = "\U0010fffe"
+"""Stands for a byte that is not UTF-8; no text has this character, which Unicode reserves for such use."""
+
+_ERRORS = "driftbandit.mark"
+codecs.register_error(_ERRORS, lambda error: (_MARK, error.end if isinstance(error, UnicodeDecodeError) else 0))
 
 
 class Table:
@@ -91,7 +100,7 @@ class Parquet:
 class CSV:
     """CSV files, one after the other, parsed block by block.
 
-    Everything is read as bytes, so that one bad value costs one row and not the file. A context column is numeric if
+    Everything is read as text, so that one bad value costs one row and not the file. A context column is numeric if
     all of its values in the first block are.
     """
 
@@ -118,7 +127,8 @@ class CSV:
                         lines = _next_lines(line, batch.num_rows, wrong)
                         line = int(lines[-1]) + 1
                         _count(report, str(file), wrong, line)
-                        roles, context = split(batch.schema.names, batch.columns, self._columns, str(file))
+                        columns = [_unmarked(column) for column in batch.columns]
+                        roles, context = split(batch.schema.names, columns, self._columns, str(file))
                         context = {n: self._typed(n, c, report, str(file), lines) for n, c in context.items()}
                         yield Piece(roles, context, str(file), lines, before - 2)
             before += max([line, *(number + 1 for number in wrong)]) - 2
@@ -137,34 +147,71 @@ class CSV:
 
 
 def open_csv(file: Path, delimiter: str, wrong: list[int]) -> Any:
-    """A reader of blocks with all columns as bytes; lines with too few or too many columns go to `wrong`."""
+    """A reader of blocks with all columns as text; lines with too few or too many columns go to `wrong`."""
 
     def refuse(row: Any) -> str:
         wrong.append(row.number)
         return "skip"
 
-    with pa.input_stream(str(file)) as stream:
+    with _Marked(open_bytes(file)) as stream:
         start = stream.read(_BLOCK)
-    if start[:2] in _UTF16:
-        raise ValueError(f"{file}: expected UTF-8, got UTF-16; save it as UTF-8")
     if not start.strip():
         raise ValueError(f"{file}: the file is empty")
-    parse = pa_csv.ParseOptions(
-        delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=refuse
-    )
-    header = pa_csv.open_csv(
-        io.BytesIO(start.split(b"\n", 1)[0] + b"\n"),
-        pa_csv.ReadOptions(use_threads=False),
-        pa_csv.ParseOptions(delimiter=delimiter),
-    )
+    header = pa_csv.open_csv(io.BytesIO(start.split(b"\n", 1)[0] + b"\n"), parse_options=_parsing(delimiter, None))
     return pa_csv.open_csv(
-        str(file),
+        _Marked(open_bytes(file)),
         pa_csv.ReadOptions(use_threads=False, block_size=_BLOCK),
-        parse,
+        _parsing(delimiter, refuse),
         pa_csv.ConvertOptions(
-            column_types={name: pa.binary() for name in header.schema.names}, null_values=[""], strings_can_be_null=True
+            column_types=dict.fromkeys(header.schema.names, pa.string()), null_values=[""], strings_can_be_null=True
         ),
     )
+
+
+def _parsing(delimiter: str, refuse: Callable[[Any], str] | None) -> Any:
+    return pa_csv.ParseOptions(
+        delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=refuse
+    )
+
+
+class _Marked(io.RawIOBase):
+    """A file in which bytes that are not UTF-8 are replaced by a mark: pyarrow would refuse the whole file."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder("utf-8")(_ERRORS)
+        self._rest = b""
+        self._begun = False
+
+    def readable(self) -> bool:
+        """Always True."""
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        """About as many bytes as asked for; none at the end of the file."""
+        while not self._rest:
+            block = self._file.read(max(size, 1) if size >= 0 else -1)
+            if not self._begun and block[:2] in _UTF16:
+                raise ValueError("expected UTF-8, got UTF-16; save it as UTF-8")
+            self._begun = True
+            self._rest = self._decoder.decode(block, final=not block).encode()
+            if not block:
+                break
+        end = len(self._rest) if size < 0 else size
+        found, self._rest = self._rest[:end], self._rest[end:]
+        return found
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+
+def _unmarked(column: Any) -> Any:
+    """The column as it was in the file: as bytes, if some of it is not UTF-8."""
+    if not pc.any(pc.match_substring(column, _MARK)).as_py():
+        return column
+    return pc.replace_substring(column.cast(pa.binary()), _MARK.encode(), b"\xff")
 
 
 def _count(report: Report, file: str, wrong: list[int], before: int | None = None) -> None:
