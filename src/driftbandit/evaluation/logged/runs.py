@@ -141,13 +141,16 @@ class _Passage:
         self._smallest = 1.0
 
     def through(self, log: Iterable[Events], lessons: Any) -> dict[str, Valuation]:
-        model: RewardModel | None = None
-        done = 0
+        """Read the log once, and return what each policy would have earned."""
+        model, dim, done = RewardModel(0), 0, 0
         for events in log:
             if not len(events):
                 continue
             as_known(events)
-            model = model or RewardModel(events.dim, ridge=self._ridge)
+            if not done:
+                dim, model = events.dim, RewardModel(events.dim, ridge=self._ridge)
+            if events.dim != dim:
+                raise ValueError(f"log: expected {dim} features in every batch, got {events.dim}")
             plan = lessons(events)
             choices = [run.go(events, plan, done) for run in self._runs]
             if self._best is not None:
