@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
-from driftbandit import UCB1, DLinUCB, LinTS, LinUCB, PerScope, RandomChoice
+from driftbandit import UCB1, DLinUCB, LinTS, LinUCB, PerScope, RandomChoice, simulate, synthetic
 from driftbandit.core import Change
 from driftbandit.environments.log import Log
-from driftbandit.evaluation.logged import Valuation, compare_values, replayed_values, shadow_values
+from driftbandit.evaluation.logged import Valuation, compare_values, make_log, replayed_values, shadow_values
 from driftbandit.evaluation.logged.progressive import RewardModel
 from driftbandit.evaluation.replay import replay
 from driftbandit.evaluation.samples import ESTIMATORS
@@ -395,3 +395,43 @@ def test_a_table_needs_a_known_baseline_and_method():
         compare_values(values, interval="anytime")
     rows = compare_values(values, baseline="uniform")
     assert [row.verdict for row in rows][1] == "the baseline"
+
+
+def test_a_shadow_value_ranks_policies_rightly_on_a_log_that_is_not_uniform():
+    """The truth is what both policies earn when they play the simulator themselves.
+
+    On the same log the replayed value sees one event in thirty, so that the shifts come thirty times as fast; it must
+    say how little it accepted.
+    """
+    rounds = synthetic("table1", seed=0, horizon=8000, period=2000, noise=0.1)
+    likes = (rounds.catalogue @ np.random.default_rng(0).standard_normal(rounds.dim))[rounds.pools]
+    chances = np.exp(likes) / np.exp(likes).sum(axis=1, keepdims=True)
+    chances = 0.7 * chances + 0.3 / chances.shape[1]
+
+    def policies():
+        return {"linucb": LinUCB(rounds.dim), "dlinucb": DLinUCB(rounds.dim, rounds.noise)}
+
+    played = {name: -simulate(policy, rounds).regret.mean() for name, policy in policies().items()}
+    assert played["dlinucb"] > played["linucb"] + 0.05
+    values = shadow_values(policies(), make_log(rounds, chances))
+    gap = bootstrap_interval(values["dlinucb"].terms(), values["linucb"].terms())
+    assert gap.low > 0.0
+    assert gap.low < played["dlinucb"] - played["linucb"] < gap.high
+    replayed = replayed_values(policies(), make_log(rounds, chances))
+    assert replayed["dlinucb"].share_accepted < 0.05
+
+
+def test_made_logs_have_the_chances_they_say():
+    rounds = synthetic("table1", seed=0, horizon=3000)
+    chances = np.full((3000, rounds.pools.shape[1]), 0.1 / (rounds.pools.shape[1] - 1))
+    chances[:, 3] = 0.9
+    batches = list(make_log(rounds, chances, batch=700))
+    assert [len(batch) for batch in batches] == [700] * 4 + [200]
+    shown = np.concatenate([batch.shown for batch in batches])
+    assert (shown == 3).mean() == pytest.approx(0.9, abs=0.02)
+    assert (batches[0].propensities == np.where(shown[:700] == 3, 0.9, chances[0, 0])).all()
+    assert (batches[1].rewards == rounds.rewards[np.arange(700, 1400), shown[700:1400]]).all()
+    with pytest.raises(ValueError, match=r"chances: expected shape \(3000, 10\)"):
+        next(make_log(rounds, chances[:5]))
+    with pytest.raises(ValueError, match="chances: expected probabilities that add up to 1"):
+        next(make_log(rounds, 2 * chances))
