@@ -17,6 +17,7 @@ from driftbandit.evaluation.value_intervals import bootstrap_interval, normal_in
 
 Method = Literal["bootstrap", "normal", "anytime"]
 _METHODS = {"bootstrap": bootstrap_interval, "normal": normal_interval}
+_BASELINE = "the baseline"
 _MOST_DECISIONS = 1e12
 """Beyond this a number of decisions says no more than 'none seen'."""
 
@@ -122,7 +123,7 @@ def compare_values(
             alone, gap = _anytime(value, against, 1.0 / least, reward_range, level)
         else:
             alone, gap = _fixed(value, against, interval, estimator, limit, level)
-        verdict = "the baseline" if name == baseline else verdict_of(gap, len(value))
+        verdict = _BASELINE if name == baseline else verdict_of(gap, len(value))
         rows.append(ValueRow(name, value.estimand, estimator, alone, gap, verdict, value.share_accepted))
     return rows
 
@@ -189,6 +190,7 @@ def value_table(rows: list[ValueRow]) -> str:
     | mine | 0.5 [0.4, 0.6] | 0.1 [0.05, 0.15] | better |
     """
     question = f"{rows[0].estimand} value ({rows[0].estimator})" if rows else "value"
-    lines = [f"| policy | {question} | minus logger | verdict |", "|---|---:|---:|---|"]
+    baseline = next((row.name for row in rows if row.verdict == _BASELINE), LOGGER)
+    lines = [f"| policy | {question} | minus {baseline} | verdict |", "|---|---:|---:|---|"]
     lines += [f"| {row.name} | {row.value} | {row.difference} | {row.verdict} |" for row in rows]
     return "\n".join(lines)

@@ -47,7 +47,7 @@ def make_log(
         raise ValueError(f"chances: expected shape ({count}, {arms}), got {shares.shape}")
     if not (shares >= 0.0).all() or (np.abs(shares.sum(axis=1) - 1.0) > _ROUNDED).any():
         raise ValueError("chances: expected probabilities that add up to 1 in every round")
-    luck: Floats = np.random.default_rng(seed).random(count)
+    luck = np.random.default_rng(seed).random(len(rounds))
     shown: Ints = np.minimum((luck[:, None] >= np.cumsum(shares, axis=1)).sum(axis=1), arms - 1)
     scopes = np.zeros(count, dtype=np.int64)
     if rounds.scopes is not None:
