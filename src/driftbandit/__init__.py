@@ -12,7 +12,16 @@ from driftbandit.core import Change, Policy, ScopedPolicy
 if TYPE_CHECKING:
     from driftbandit.conformance import check_policy
     from driftbandit.environments import Rounds, World, synthetic
-    from driftbandit.evaluation import Trace, compare, simulate, summarise
+    from driftbandit.evaluation import (
+        Trace,
+        Valuation,
+        compare,
+        compare_values,
+        replayed_values,
+        shadow_values,
+        simulate,
+        summarise,
+    )
     from driftbandit.features import Encoder
     from driftbandit.models import LogisticModel, Radius, RewardModel, RidgeModel, ThompsonModel
     from driftbandit.policies.choosing_memory.bob import BOB
@@ -100,11 +109,15 @@ _HOMES = {
     "Trace": "evaluation",
     "UCB1": "policies.context_free.ucb1",
     "UCBGLM": "policies.clicks.ucb_glm",
+    "Valuation": "evaluation",
     "WMDUCB1": "policies.context_free.wmducb1",
     "World": "environments",
     "check_policy": "conformance",
     "compare": "evaluation",
+    "compare_values": "evaluation",
     "load": "policies.saving",
+    "replayed_values": "evaluation",
+    "shadow_values": "evaluation",
     "simulate": "evaluation",
     "summarise": "evaluation",
     "synthetic": "environments",
@@ -159,10 +172,14 @@ __all__ = [
     "ScopedPolicy",
     "ThompsonModel",
     "Trace",
+    "Valuation",
     "World",
     "check_policy",
     "compare",
+    "compare_values",
     "load",
+    "replayed_values",
+    "shadow_values",
     "simulate",
     "summarise",
     "synthetic",

@@ -9,7 +9,7 @@ from numpy.random import Generator
 
 from driftbandit.core import LARGEST, Floats, Ints
 from driftbandit.kernels.compile import fill_in
-from driftbandit.kernels.ridge import first_best, usable
+from driftbandit.kernels.ridge import Bytes, first_best, usable
 from driftbandit.kernels.windows import NOT_FINITE, judge_round
 
 
@@ -94,6 +94,11 @@ class RewardModel:
         """Whether the model has `judge_many`, and rows whose `weights` are not None."""
         return False
 
+    @property
+    def watches(self) -> bool:
+        """Whether the model has `watch`."""
+        return False
+
     def reset(self, row: Floats) -> None:
         """Forget everything, in place."""
         raise NotImplementedError(f"{type(self).__name__}.reset")
@@ -163,3 +168,17 @@ class RewardModel:
     ) -> tuple[int, int]:
         """Show many rewards to the members; see `kernels.windows.judge_rounds`. Only if `judges_many`."""
         raise NotImplementedError(f"{type(self).__name__}.judge_many")
+
+    def watch(
+        self,
+        bank: Floats,
+        member: int,
+        features: Floats,
+        offsets: Ints,
+        shown: Ints,
+        rewards: Floats,
+        lessons: Bytes,
+        choices: Ints,
+    ) -> tuple[int, bool]:
+        """Go through logged events, choosing and learning; see `kernels.ridge.watch`. Only if `watches`."""
+        raise NotImplementedError(f"{type(self).__name__}.watch")

@@ -172,6 +172,24 @@ class RidgeModel(RewardModel):
     ) -> tuple[int, int]:
         return judge_many_ridge(self._test, bank, ledger, rules, count, leader, xs, rewards, before)
 
+    @property
+    def watches(self) -> bool:
+        mine = type(self)
+        return self._fast_choose and mine.choose is RidgeModel.choose and mine.update is RidgeModel.update
+
+    def watch(
+        self,
+        bank: Floats,
+        member: int,
+        features: Floats,
+        offsets: Ints,
+        shown: Ints,
+        rewards: Floats,
+        lessons: kernel.Bytes,
+        choices: Ints,
+    ) -> tuple[int, bool]:
+        return kernel.watch(self._act, self._test, bank, member, features, offsets, shown, rewards, lessons, choices)
+
 
 judge_ridge = jit(fill_in(judge_round, "judge_round_ridge", predict=kernel.predict, update=kernel.update))
 """`kernels.windows.judge_round` for ridge members, compiled."""

@@ -6,9 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from driftbandit.core import Change, Floats, as_dim, as_example, as_pool, as_reward, not_finite
+from driftbandit.core import Change, Floats, Ints, as_dim, as_example, as_pool, as_reward, not_finite
+from driftbandit.kernels.ridge import COUNT
 from driftbandit.models.base import RewardModel
 from driftbandit.policies.traits import Once, Traits
 from driftbandit.state import ChangeLog, Stateful, new_generator
@@ -132,6 +133,31 @@ class ModelPolicy(MemberPolicy):
             raise not_finite(x)
         self.rounds += 1
         return ()
+
+    @property
+    def watches_many(self) -> bool:
+        """Whether the model alone chooses and learns, and has compiled code for both."""
+        mine = type(self)
+        return mine.choose is ModelPolicy.choose and mine.learn is ModelPolicy.learn and self._model.watches
+
+    def watch_many(
+        self, features: Floats, offsets: Ints, shown: Ints, rewards: Floats, lessons: NDArray[np.int8]
+    ) -> Ints:
+        """Go through logged events, choosing at each and then learning the displayed arm; returns the choices.
+
+        Gives what `choose` and `learn` give event by event; see `Traits.watch_many` for the arguments.
+        """
+        features = as_pool(features, self.dim)
+        low, high = self.reward_bounds
+        if not ((rewards >= low) & (rewards <= high)).all():
+            raise ValueError(f"rewards: expected numbers from {low:g} to {high:g}")
+        choices = np.empty(len(shown), dtype=np.int64)
+        before = self._row[COUNT]
+        done, usable = self._model.watch(self._bank, self._leader, features, offsets, shown, rewards, lessons, choices)
+        self.rounds += int(self._row[COUNT] - before)
+        if not usable:
+            raise not_finite(features[offsets[done] : offsets[done + 1]])
+        return choices
 
     def _after_restore(self) -> None:
         if self._leader:

@@ -11,9 +11,9 @@ import os
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from driftbandit.core import LARGEST, Change, Floats
+from driftbandit.core import LARGEST, Change, Floats, Ints
 from driftbandit.models.base import RewardModel
 
 _DESCRIBES = {
@@ -148,6 +148,31 @@ class Traits:
     def learn_many(self, features: Floats, rewards: Floats) -> tuple[int, tuple[Change, ...], Floats]:
         """Learn rewards one after the other until one reveals a change; see `DLinUCB.learn_many`."""
         raise NotImplementedError(f"{type(self).__name__} learns rewards one at a time; use learn")
+
+    @property
+    def watches_many(self) -> bool:
+        """Whether `watch_many` may be called instead of `choose` and `learn`, event by event."""
+        return False
+
+    def watch_many(
+        self, features: Floats, offsets: Ints, shown: Ints, rewards: Floats, lessons: NDArray[np.int8]
+    ) -> Ints:
+        """Go through logged events, choosing at each and then learning the displayed arm; returns the choices.
+
+        Parameters
+        ----------
+        features : array of shape (m, dim)
+            Features of all candidates, one pool after the other.
+        offsets : array of shape (n + 1,)
+            Where each event's pool starts, and the end of the last.
+        shown : array of shape (n,)
+            Position of the displayed arm in its pool.
+        rewards : array of shape (n,)
+            What it earned.
+        lessons : array of int8, shape (n,)
+            What to learn: 0 nothing, 1 the reward if the policy chose the displayed arm, 2 the reward.
+        """
+        raise NotImplementedError(f"{type(self).__name__} goes through logs one event at a time; use choose and learn")
 
     # Knowledge -----------------------------------------------------------------------------------------------------
 
