@@ -30,6 +30,9 @@ _STEPS = 10
 _LISTED = 8
 """Most features that a change lists."""
 
+_MOST_ARMS = 64
+"""Arms up to which each gets a feature of its own, so that arms that come and go do not look like a change."""
+
 _NOTABLE = 0.4
 """A feature is listed if its weight moved by this share of the standard errors of the one that moved most."""
 
@@ -75,7 +78,14 @@ class WorldChange:
 
 
 def find_changes(
-    batches: Batches, names: Sequence[str], *, count: int, clicks: bool, level: float = 0.01, seed: int = 0
+    batches: Batches,
+    names: Sequence[str],
+    arms: Sequence[str],
+    *,
+    count: int,
+    clicks: bool,
+    level: float = 0.01,
+    seed: int = 0,
 ) -> list[WorldChange]:
     """All changes of the world in a log, in order of time.
 
@@ -85,6 +95,8 @@ def find_changes(
         Goes through the log, which is read three times.
     names : sequence of str
         Names of the features.
+    arms : sequence of str
+        Ids of the arms.
     count : int
         Decisions in the log.
     clicks : bool
@@ -94,7 +106,9 @@ def find_changes(
     seed : int
         Seed of the still logs.
     """
-    model = _Model.of(batches(), count, clicks)
+    own = len(arms) if len(arms) <= _MOST_ARMS else 0
+    names = [*names, *(f"id={arm}" for arm in arms[:own])]
+    model = _Model.of(batches(), count, clicks, own)
     blocks = max(min(_BLOCKS, count // _LEAST_ROWS), 1)
     rows = np.linspace(0, count, blocks + 1).astype(np.int64)
     splits = find_splits(collect(model.seen(batches()), rows, seed=seed), level=level)
@@ -119,7 +133,7 @@ def _features(split: Split, names: Sequence[str], model: _Model) -> tuple[Featur
     factor = (1.0 if model.clicks else model.unit) / model.scale
     before, after = (factor * (model.theta + weights) for weights in (split.before, split.after))
     return tuple(
-        FeatureChange(names[j], float(before[j]), float(after[j]))
+        FeatureChange(names[model.kept[j]], float(before[j]), float(after[j]))
         for j in order
         if sizes[j] >= _NOTABLE * sizes[order[0]]
     )
@@ -132,32 +146,39 @@ class _Model:
     Rewards are counted in clicks, or in standard deviations around their mean; features in root mean squares.
     """
 
-    theta: Floats
+    arms: int
+    kept: Ints
     scale: Floats
+    theta: Floats
     unit: float
     clicks: bool
 
     @classmethod
-    def of(cls, batches: Iterable[Events], count: int, clicks: bool) -> _Model:
-        """Fit an even sample of the log."""
+    def of(cls, batches: Iterable[Events], count: int, clicks: bool, arms: int) -> _Model:
+        """Fit an even sample of the log, with features that it has, and one for each arm if `arms` is not 0."""
         step = max(count // _SAMPLE, 1)
         features, rewards = [], []
         first = 0
         for events in batches:
             picked = np.arange(-first % step, len(events), step)
-            features.append(events.features[events.displayed()[picked]])
+            features.append(_with_arms(events, events.displayed()[picked], arms))
             rewards.append(events.rewards[picked])
             first += len(events)
         x, y = np.concatenate(features), np.concatenate(rewards)
         scale = np.sqrt(np.mean(x**2, axis=0))
-        scale[scale == 0.0] = 1.0
-        x /= scale
+        kept = np.flatnonzero(scale)
+        scale = scale[kept]
+        x = x[:, kept] / scale
         if clicks:
             unit = float(y[np.argmax(np.abs(y))]) or 1.0
-            return cls(_logistic_fit(x, y / unit), scale, unit, clicks)
+            return cls(arms, kept, scale, _logistic_fit(x, y / unit), unit, clicks)
         theta: Floats = lstsq(x, y)[0]
         unit = float(np.std(y - x @ theta)) or 1.0
-        return cls(theta / unit, scale, unit, clicks)
+        return cls(arms, kept, scale, theta / unit, unit, clicks)
+
+    def features(self, events: Events, rows: Ints | slice) -> Floats:
+        """Scaled features of some candidates."""
+        return _with_arms(events, rows, self.arms)[:, self.kept] / self.scale
 
     def means(self, x: Floats, theta: Floats) -> Floats:
         """Expected rewards, in units, of scaled features."""
@@ -167,10 +188,16 @@ class _Model:
     def seen(self, batches: Iterable[Events]) -> Iterator[tuple[Floats, Floats, Floats]]:
         """Features, errors and weights of the displayed arms, as `collect` takes them."""
         for events in batches:
-            x = events.features[events.displayed()] / self.scale
+            x = self.features(events, events.displayed())
             means = self.means(x, self.theta)
             weights = means * (1.0 - means) if self.clicks else np.ones(len(x))
             yield x, events.rewards / self.unit - means, weights
+
+
+def _with_arms(events: Events, rows: Ints | slice, arms: int) -> Floats:
+    """Features of some candidates; beside them, if `arms` is not 0, a column for each arm."""
+    features = events.features[rows]
+    return np.hstack([features, np.eye(arms)[events.arms[rows]]]) if arms else features
 
 
 def _logistic_fit(x: Floats, y: Floats) -> Floats:
@@ -210,7 +237,7 @@ def _times_and_costs(
 def _loss(events: Events, low: int, high: int, model: _Model, split: Split) -> float:
     """What events `low` to `high` lose by playing the best arm of the weights before instead of those after."""
     begin, end = int(events.offsets[low]), int(events.offsets[high])
-    x = events.features[begin:end] / model.scale
+    x = model.features(events, slice(begin, end))
     starts = events.offsets[low:high] - begin
     old, new = (model.means(x, model.theta + weights) for weights in (split.before, split.after))
     best: Floats = np.maximum.reduceat(new, starts)

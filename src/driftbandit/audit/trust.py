@@ -95,16 +95,11 @@ class TrustCheck:
     is about the number of decisions that had it among their candidates; the squared distances, divided by their
     variances, add up to a chi-squared statistic with a degree of freedom for each arm.
 
-    Parameters
-    ----------
-    arms : int
-        Arms of the catalogue.
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> shown = rng.integers(0, 2, size=1000)
-    >>> check = TrustCheck(arms=2)
+    >>> check = TrustCheck()
     >>> check.add(Events(
     ...     features=np.zeros((2000, 1)), arms=np.tile([0, 1], 1000), offsets=np.arange(0, 2001, 2), shown=shown,
     ...     propensities=np.where(shown == 0, 0.5, 0.1), rewards=np.zeros(1000), scopes=np.zeros(1000),
@@ -114,8 +109,8 @@ class TrustCheck:
     'The propensities do not add up: a'
     """
 
-    def __init__(self, arms: int) -> None:
-        self._offered, self._sums, self._variances, self._shown = np.zeros((4, arms))
+    def __init__(self) -> None:
+        self._by_arm = np.zeros((4, 0))  # pools with the arm, times shown, sum of 1 / p, its variance
         self._count = self._candidates = 0
         self._reward = self._square = self._weights = self._weight_squares = 0.0
         self._smallest, self._largest = math.inf, 0.0
@@ -130,10 +125,12 @@ class TrustCheck:
         arms, p = events.arms[events.displayed()], events.propensities
         with np.errstate(divide="ignore"):
             weights: Floats = 1.0 / (sizes * p)
-        self._offered += np.bincount(events.arms, minlength=len(self._offered))
-        self._shown += np.bincount(arms, minlength=len(self._shown))
-        self._sums += np.bincount(arms, 1.0 / p, minlength=len(self._sums))
-        self._variances += np.bincount(arms, (1.0 - p) / p**2, minlength=len(self._variances))
+        missing = int(events.arms.max()) + 1 - self._by_arm.shape[1]
+        self._by_arm = np.pad(self._by_arm, ((0, 0), (0, max(missing, 0))))
+        width = self._by_arm.shape[1]
+        self._by_arm[0] += np.bincount(events.arms, minlength=width)
+        for row, weight in enumerate((np.ones(len(p)), 1.0 / p, (1.0 - p) / p**2), 1):
+            self._by_arm[row] += np.bincount(arms, weight, minlength=width)
         self._count += len(events)
         self._candidates += len(events.arms)
         self._reward += float(events.rewards.sum())
@@ -151,13 +148,13 @@ class TrustCheck:
         n = self._count
         if not n:
             raise ValueError("log: expected at least one decision, got none")
-        told = self._variances > 0.0
-        gaps = self._sums[told] - self._offered[told]
-        chi_squared = float((gaps**2 / self._variances[told]).sum())
+        told = self._by_arm[3] > 0.0
+        offered, _, sums, variances = self._by_arm[:, told]
+        chi_squared = float(((sums - offered) ** 2 / variances).sum())
         mean = self._weights / n
         return Trust(
             decisions=n,
-            arms=int((self._shown > 0).sum()),
+            arms=int((self._by_arm[1] > 0).sum()),
             pool=self._candidates / n,
             mean_reward=self._reward / n,
             clicks=len(self._values) <= 2 and 0.0 in self._values,

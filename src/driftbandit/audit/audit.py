@@ -1,0 +1,247 @@
+"""The audit: five questions to a log, answered in one object."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from driftbandit.audit.changes import WorldChange, find_changes
+from driftbandit.audit.trust import Trust, TrustCheck
+from driftbandit.core import Floats, Ints
+from driftbandit.evaluation.logged import Valuation, ValueRow, compare_values, shadow_values
+from driftbandit.evaluation.logged.runs import LOGGER
+from driftbandit.features import Encoder
+from driftbandit.logs import DecisionLog, Report
+
+_SAMPLE = 5_000
+"""Decisions at the beginning of the log from which an encoder is fitted."""
+
+_PRODUCT = 256
+"""Most features with which changes are looked for; they are not hashed unless there are more."""
+
+_BUCKETS = 60
+"""Points of the reward over time."""
+
+Build = Callable[[int], Any]
+"""Makes a fresh policy for so many features."""
+
+
+@dataclass(frozen=True, eq=False)
+class Course:
+    """Reward over time: the logger's, and what a policy would have earned.
+
+    Attributes
+    ----------
+    rows, times : arrays
+        Row and time at which each bucket begins.
+    logger, policy : arrays
+        Mean reward of the bucket.
+    name : str
+        The policy.
+    """
+
+    rows: Ints
+    times: Floats
+    logger: Floats
+    policy: Floats
+    name: str
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """Settings chosen on the first half of a log and reported on the second.
+
+    Attributes
+    ----------
+    family : str
+        The policy that was tuned.
+    chosen : str
+        Name of the settings that earned most in the first half.
+    tried : int
+        How many there were.
+    row : ValueRow
+        Their value in the second half, and the difference to the logger there.
+    """
+
+    family: str
+    chosen: str
+    tried: int
+    row: ValueRow
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """What an audit found; see `audit`.
+
+    Attributes
+    ----------
+    name : str
+        The log.
+    caveat : str
+        What every value has to say, such as 'estimated propensities'; empty if nothing.
+    report : Report
+        Rows that could not be used.
+    trust : Trust
+        What the log's numbers say about itself.
+    encoder : Encoder or None
+        What made the features; None if the log had them.
+    changes : list of WorldChange
+        Found by looking at the whole log.
+    online : dict of str to list of int
+        Rows at which policies that detect changes noticed one, while they went through the log.
+    policies : list of ValueRow
+        What each policy would have earned, by shadow value.
+    tuned : list of Tuned
+        Policies whose settings were tuned.
+    course : Course
+        Reward over time.
+    learned : dict of str to policy
+        The policies, having learned the whole log.
+    """
+
+    name: str
+    caveat: str
+    report: Report
+    trust: Trust
+    encoder: Encoder | None
+    changes: list[WorldChange]
+    online: dict[str, list[int]]
+    policies: list[ValueRow]
+    tuned: list[Tuned]
+    course: Course
+    learned: dict[str, Any]
+
+    @property
+    def best(self) -> ValueRow | None:
+        """The policy that earned most among those that are surely better than the logger; None if none is."""
+        better = [row for row in self.policies if row.verdict == "better" and row.name in self.learned]
+        return max(better, key=lambda row: row.value.estimate, default=None)
+
+
+def audit(
+    log: DecisionLog,
+    policies: Mapping[str, Build],
+    *,
+    grids: Mapping[str, Mapping[str, Build]] | None = None,
+    encoder: Encoder | None = None,
+    seed: int = 0,
+    say: Callable[[str], None] = lambda step: None,
+) -> Audit:
+    """Ask a log the five questions.
+
+    Parameters
+    ----------
+    log : DecisionLog
+        The log, as `read_log` opens it. It is read several times.
+    policies : mapping of str to function
+        Candidates by name: functions that make a fresh policy for so many features.
+    grids : mapping of str to mapping, optional
+        Policies to tune: settings by name, each a function as above.
+    encoder : Encoder, optional
+        What makes features. By default one is fitted to the beginning of the log; a log that has features of its own
+        needs none.
+    seed : int
+        Seed of everything that is drawn.
+    say : callable
+        Called with what is being done, for progress.
+    """
+    say("reading the beginning")
+    wide, encoder = _encoders(log, encoder)
+    say("checking propensities")
+    trust = _trust(log, wide)
+    report = log.report
+    say("looking for changes")
+    names = wide.names if wide is not None else [f"feature {j}" for j in range(_dim(log))]
+    changes = find_changes(
+        lambda: log.events(wide),
+        names,
+        list(map(str, log.arms.ids)),
+        count=trust.decisions,
+        clicks=trust.clicks,
+        seed=seed,
+    )
+    say("running policies through the log")
+    dim = encoder.dim if encoder is not None else _dim(log)
+    learned = {name: build(dim) for name, build in policies.items()}
+    grids = grids or {}
+    trials = {_trial(family, label): build(dim) for family, grid in grids.items() for label, build in grid.items()}
+    values = shadow_values({**learned, **trials}, log.events(encoder))
+    say("comparing them")
+    rows = compare_values({name: value for name, value in values.items() if name not in trials})
+    return Audit(
+        name=log.name,
+        caveat=log.caveat,
+        report=report,
+        trust=trust,
+        encoder=encoder,
+        changes=changes,
+        online={
+            name: [int(values[name].rows[event]) for event, _ in values[name].changes]
+            for name, policy in learned.items()
+            if getattr(policy, "detects", False)
+        },
+        policies=rows,
+        tuned=[_tuned(family, grid, values) for family, grid in grids.items()],
+        course=_course(values, rows),
+        learned=learned,
+    )
+
+
+def _encoders(log: DecisionLog, encoder: Encoder | None) -> tuple[Encoder | None, Encoder | None]:
+    """The encoder for looking for changes, with unmixed features where possible, and the one for policies."""
+    if encoder is not None:
+        return encoder, encoder
+    if next(iter(log)).features is not None:
+        return None, None
+    sample = log.records(_SAMPLE)
+    return Encoder(dim=_PRODUCT).fit(sample), Encoder().fit(sample)
+
+
+def _dim(log: DecisionLog) -> int:
+    return next(log.events()).dim
+
+
+def _trust(log: DecisionLog, encoder: Encoder | None) -> Trust:
+    check = TrustCheck()
+    for events in log.events(encoder):
+        check.add(events)
+    return check.result()
+
+
+def _trial(family: str, label: str) -> str:
+    return f"{family} [{label}]"
+
+
+def _tuned(family: str, grid: Iterable[str], values: Mapping[str, Valuation]) -> Tuned:
+    """The best settings of the first half, valued on the second."""
+    labels = list(grid)
+    half = len(values[LOGGER]) // 2
+    first = [values[_trial(family, label)].terms("dr")[:half].value for label in labels]
+    chosen = labels[int(np.argmax(first))]
+    name = _trial(family, chosen)
+    later = {who: _part(values[who], slice(half, None)) for who in (LOGGER, name)}
+    return Tuned(family, chosen, len(labels), compare_values(later)[1])
+
+
+def _part(value: Valuation, part: slice) -> Valuation:
+    """Some events of a valuation."""
+    return replace(
+        value,
+        sample=value.sample[part],
+        accepted=value.accepted[part],
+        rows=value.rows[part],
+        times=value.times[part],
+        changes=(),
+    )
+
+
+def _course(values: Mapping[str, Valuation], rows: Sequence[ValueRow]) -> Course:
+    logger = values[LOGGER]
+    best = max(rows, key=lambda row: row.value.estimate).name
+    starts = np.unique(np.linspace(0, len(logger), _BUCKETS + 1).astype(np.int64)[:-1])
+    sizes = np.diff(starts, append=len(logger))
+    means = [np.add.reduceat(values[name].terms("dr").influences(), starts) / sizes for name in (LOGGER, best)]
+    return Course(logger.rows[starts], logger.times[starts], means[0], means[1], best)
