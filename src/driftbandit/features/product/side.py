@@ -61,6 +61,7 @@ class Side:
         self.names = tuple(column.name for column in self.columns)
         self._key: Callable[[Any], Any] = itemgetter(*self.names) if self.names else lambda record: ()
         self._cache: dict[Any, int] = {}
+        self._filled = 0  # rows below, one for every record in the cache
         self._index: Ints = np.zeros((0, 1), dtype=np.int64)
         self._value: Floats = np.zeros((0, 1))
 
@@ -99,14 +100,15 @@ class Side:
             keys = [tuple(_frozen(record.get(name)) for name in self.names) for record in map(self._checked, records)]
             found = list(map(self._cache.get, keys))
         if None in found:
-            new = {key: record for key, record, place in zip(keys, records, found, strict=True) if place is None}
+            new = [k for k, place in enumerate(found) if place is None]
             if len(new) > _CACHED:
                 return (*self._rows_of(records), np.arange(len(records)))
-            if len(self._cache) + len(new) > _CACHED:
+            if self._filled + len(new) > _CACHED:
                 self._forget()
                 return self.places(records)
-            self._keep(new)
-            found = list(map(self._cache.get, keys))
+            start = self._keep([records[k] for k in new])
+            for place, k in enumerate(new, start):
+                self._cache[keys[k]] = found[k] = place
         return self._index, self._value, np.array(found, dtype=np.int64)
 
     def _slots(self, record: Mapping[str, Any]) -> tuple[list[int], list[float]]:
@@ -134,20 +136,22 @@ class Side:
             values += value + [0.0] * pad if pad else value
         return np.array(indices).reshape(-1, slots), np.array(values).reshape(-1, slots)
 
-    def _keep(self, new: Mapping[Any, Mapping[str, Any]]) -> None:
-        """Add records to the cache, by key."""
-        index, value = self._rows_of(list(new.values()))
-        slots = max(self._index.shape[1], index.shape[1])
-        start, end = len(self._cache), len(self._cache) + len(new)
-        if end > len(self._index) or slots > self._index.shape[1]:
-            shape = (max(len(self._index), min(max(2 * start, end), _CACHED)), slots)
+    def _keep(self, records: Sequence[Mapping[str, Any]]) -> int:
+        """Add the rows of records to those that are kept; returns where the first of them is."""
+        index, value = self._rows_of(records)
+        (rows, slots), wide = self._index.shape, index.shape[1]
+        start, end = self._filled, self._filled + len(records)
+        if end > rows or wide > slots:
+            shape = (max(rows, min(max(2 * start, end), _CACHED)), max(slots, wide))
             self._index, self._value = _grown(self._index, shape), _grown(self._value, shape)
-        self._index[start:end, : index.shape[1]] = index
-        self._value[start:end, : index.shape[1]] = value
-        self._cache.update(zip(new, range(start, end), strict=True))
+        self._index[start:end, :wide] = index
+        self._value[start:end, :wide] = value
+        self._filled = end
+        return start
 
     def _forget(self) -> None:
         self._cache.clear()
+        self._filled = 0
         self._index, self._value = np.zeros((0, 1), dtype=np.int64), np.zeros((0, 1))
 
     def _checked(self, record: Any) -> Mapping[str, Any]:
