@@ -30,7 +30,7 @@ def dense(column, cell):
 
 @pytest.mark.parametrize(("column", "values"), COLUMNS, ids=lambda one: getattr(one, "kind", ""))
 def test_many_values_are_encoded_as_one_by_one(column, values):
-    index, value = column.rows(values, 3)
+    index, value = column.batch(3)(values)
     read = column.reader(3)
     for k, given_value in enumerate(values):
         own = read(given_value)
@@ -148,7 +148,7 @@ def test_bad_values_are_named(column, value, message):
     with pytest.raises(ValueError, match=message):
         column.reader(0)(value)
     with pytest.raises(ValueError, match=column.name):
-        column.rows([value], 0)
+        column.batch(0)([value])
 
 
 @pytest.mark.parametrize(

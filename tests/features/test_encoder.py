@@ -329,6 +329,16 @@ def test_the_cache_of_arms_does_not_change_what_comes_out():
         (lambda e: e.encode_many({"hour": [1]}, {"price": [1]}, [0, 0], [0]), "owners, members: expected one length"),
         (lambda e: e.encode_many({"hour": [1], "x": [1, 2]}, {}, [0], [0]), "context: expected columns of one length"),
         (lambda e: e.encode_many({"hour": ["x"]}, {"price": [1]}, [0], [0]), "context: hour: expected a number"),
+        (
+            lambda e: e.encode_many({"hour": 8}, {"price": [1]}, [0], [0]),
+            "context: hour: expected a list or an array, got 8",
+        ),
+        (
+            lambda e: e.encode_many({"device": "tv"}, {"price": [1]}, [0], [0]),
+            "context: device: expected a list or an array",
+        ),
+        (lambda e: e.encode({}, [{"moods": [["calm"]]}]), "arms: moods: expected a text or a number"),
+        (lambda e: e.encode({}, [{"genre": {"a": 1}}]), "arms: genre: expected a text or a number"),
         (lambda e: e.encode_many(3, {"price": [1]}, [0], [0]), "context: expected records, columns or a table"),
         (lambda e: e.encode_many([3], {"price": [1]}, [0], [0]), "context: expected dictionaries, got 3 at row 0"),
     ],

@@ -12,7 +12,7 @@ import numpy as np
 from driftbandit.core import Ints
 from driftbandit.features.tables import Columns, columns_of
 
-_MOST_PAIRS = 20_000
+_MOST_PAIRS = 5_000
 """So many pairs of a context and an arm, at equal distances, are projected."""
 
 

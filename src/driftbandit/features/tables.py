@@ -29,6 +29,9 @@ def columns_of(table: Any, what: str, names: Sequence[str] | None = None) -> tup
     """
     if isinstance(table, Mapping):
         found = {name: table[name] for name in table if names is None or name in names}
+        for name, column in table.items():
+            if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
+                raise ValueError(f"{what}: {name}: expected a list or an array, got {column!r:.60}")
         counts = {len(column) for column in table.values()} if table else {0}
         if len(counts) > 1:
             raise ValueError(f"{what}: expected columns of one length, got lengths {sorted(counts)}")

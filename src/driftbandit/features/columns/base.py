@@ -19,6 +19,9 @@ from driftbandit.core import Floats, Ints
 Cell = tuple[tuple[int, ...], tuple[float, ...]]
 """The columns that a value fills, and with what."""
 
+Rows = tuple[Ints, Floats]
+"""The same for n values, each of shape (n, slots); what is not needed is filled up with zeros."""
+
 
 @dataclass(frozen=True)
 class Column(ABC):
@@ -57,18 +60,23 @@ class Column(ABC):
     def reader(self, offset: int) -> Callable[[Any], Cell]:
         """A function that encodes one value; its columns start at `offset`."""
 
-    def rows(self, values: Sequence[Any], offset: int) -> tuple[Ints, Floats]:
-        """Encode many values at once: columns and numbers, each of shape (n, slots)."""
+    def batch(self, offset: int) -> Callable[[Sequence[Any]], Rows]:
+        """A function that encodes many values at once; its columns start at `offset`."""
         read = self.reader(offset)
-        cells = [read(value) for value in plain(values)]
-        slots = max((len(index) for index, _ in cells), default=1)
-        if self.slots is None:  # fill up with zeros
-            cells = [
-                (index + (0,) * (slots - len(index)), value + (0.0,) * (slots - len(value))) for index, value in cells
-            ]
-        index = np.array([index for index, _ in cells], dtype=np.int64).reshape(len(cells), slots)
-        value = np.array([value for _, value in cells], dtype=np.float64).reshape(len(cells), slots)
-        return index, value
+
+        def encode(values: Sequence[Any]) -> Rows:
+            cells = [read(value) for value in plain(values)]
+            if self.slots == 1:
+                index, value = [place for (place,), _ in cells], [number for _, (number,) in cells]
+                return np.array(index, dtype=np.int64)[:, None], np.array(value, dtype=np.float64)[:, None]
+            slots = max((len(places) for places, _ in cells), default=1)
+            padded = np.zeros((len(cells), slots), dtype=np.int64), np.zeros((len(cells), slots))
+            for row, (places, numbers) in enumerate(cells):
+                padded[0][row, : len(places)] = places
+                padded[1][row, : len(numbers)] = numbers
+            return padded
+
+        return encode
 
     def to_json(self) -> dict[str, Any]:
         """Kind and settings."""
@@ -80,7 +88,7 @@ class Column(ABC):
 
     def _number(self, value: Any) -> float:
         """The value as a float, NaN if it is missing."""
-        if value is None:
+        if is_missing(value):
             return math.nan
         try:
             number = float(value)
@@ -104,8 +112,10 @@ class Column(ABC):
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is None or NaN."""
-    return value is None or (isinstance(value, float | np.floating) and math.isnan(value))
+    """Whether a value is None, NaN, or what pandas has in their place."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and math.isnan(value)
 
 
 def plain(values: Sequence[Any]) -> Sequence[Any]:

@@ -25,19 +25,7 @@ _REMEMBERED = 10_000
 
 @dataclass(frozen=True)
 class _Words(Column):
-    """What category and tags share: the vocabulary.
-
-    Attributes
-    ----------
-    values : sequence of str, optional
-        The vocabulary: one column each. If left out, `fit` takes the `most` common values of the sample, and without
-        `fit` all values are hashed.
-    buckets : int, optional
-        Columns into which all other values are hashed, each with a sign; 1 lets them share one column, named 'other'.
-        By default 1 if `values` are declared or the sample has at most `most` of them, else 16.
-    most : int
-        Largest size of a vocabulary that `fit` learns.
-    """
+    """What category and tags share: the vocabulary."""
 
     values: tuple[str, ...] | None = None
     buckets: int | None = None
@@ -116,8 +104,14 @@ class Category(_Words):
 
     Attributes
     ----------
-    values, buckets, most :
-        The vocabulary; see `_Words`.
+    values : sequence of str, optional
+        The vocabulary: one column each. If left out, `fit` takes the `most` common values of the sample, and without
+        `fit` all values are hashed.
+    buckets : int, optional
+        Columns into which all other values are hashed, each with a sign; 1 lets them share one column, named 'other'.
+        By default 1 if `values` are declared or the sample has at most `most` of them, else 16.
+    most : int
+        Largest size of a vocabulary that `fit` learns.
 
     Examples
     --------
@@ -164,7 +158,7 @@ class Tags(_Words):
     Attributes
     ----------
     values, buckets, most :
-        The vocabulary; see `_Words`.
+        The vocabulary, as in `Category`.
     separator : str, optional
         Splits a text into tags, such as '|'; without it, a text is one tag.
 

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from driftbandit.core import Floats, Ints, as_count, as_number
-from driftbandit.features.columns.base import Cell, Column, is_missing
+from driftbandit.core import as_count, as_number
+from driftbandit.features.columns.base import Cell, Column, Rows, is_missing
 
 LIMIT = 5.0
 """Scaled numbers are clipped to this size, so that one absurd value cannot drown everything else."""
@@ -96,19 +96,36 @@ class Number(Column):
 
         return read
 
-    def rows(self, values: Sequence[Any], offset: int) -> tuple[Ints, Floats]:
-        """Encode many values at once: columns and numbers, each of shape (n, slots)."""
-        centre, scale = self._scaling()
-        numbers = self._numbers(values)
-        missing = np.isnan(numbers)
-        scaled = np.clip((numbers - centre) / scale, -LIMIT, LIMIT)
-        scaled[missing] = 1.0
-        return (offset + missing.astype(np.int64))[:, None], scaled[:, None]
+    def batch(self, offset: int) -> Callable[[Sequence[Any]], Rows]:
+        """A function that encodes many values at once; its columns start at `offset`."""
+        encode = block([self], [offset])
+        return lambda values: encode([values])
 
     def _scaling(self) -> tuple[float, float]:
         assert self.low is not None
         assert self.high is not None
         return self.low / 2.0 + self.high / 2.0, self.high / 2.0 - self.low / 2.0
+
+
+def block(columns: Sequence[Number], offsets: Sequence[int]) -> Callable[[Sequence[Sequence[Any]]], Rows]:
+    """A function that encodes the values of many number columns at once, given one sequence per column."""
+    scaling = np.array([column._scaling() for column in columns]).reshape(-1, 2)
+    centres, scales, first = scaling[:, :1], scaling[:, 1:], np.array(offsets, dtype=np.int64)[:, None]
+
+    def encode(values: Sequence[Sequence[Any]]) -> Rows:
+        try:
+            numbers = np.array(values, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            numbers = np.empty(0)
+        present = np.isfinite(numbers)
+        if numbers.ndim != 2 or not present.all():  # missing values; or bad ones, which this will name
+            numbers = np.array([column._numbers(given) for column, given in zip(columns, values, strict=True)])
+            present = np.isfinite(numbers)
+        scaled = np.minimum(np.maximum((numbers - centres) / scales, -LIMIT), LIMIT)
+        scaled[~present] = 1.0
+        return (first + ~present).T, scaled.T
+
+    return encode
 
 
 @dataclass(frozen=True)
@@ -163,13 +180,18 @@ class Cycle(Column):
 
         return read
 
-    def rows(self, values: Sequence[Any], offset: int) -> tuple[Ints, Floats]:
-        """Encode many values at once: columns and numbers, each of shape (n, slots)."""
-        numbers = self._numbers(values)
-        angle = 2.0 * math.pi * np.mod(numbers, self.period) / self.period
-        turned = np.rint(np.stack([np.cos(angle), np.sin(angle)], axis=1) * _STEPS) / _STEPS + 0.0
-        turned[np.isnan(numbers)] = 0.0
-        return np.tile(np.array([offset, offset + 1]), (len(turned), 1)), turned
+    def batch(self, offset: int) -> Callable[[Sequence[Any]], Rows]:
+        """A function that encodes many values at once; its columns start at `offset`."""
+        place = np.array([offset, offset + 1])
+
+        def encode(values: Sequence[Any]) -> Rows:
+            numbers = self._numbers(values)
+            angle = 2.0 * math.pi * np.mod(numbers, self.period) / self.period
+            turned = np.rint(np.stack([np.cos(angle), np.sin(angle)], axis=1) * _STEPS) / _STEPS + 0.0
+            turned[np.isnan(numbers)] = 0.0
+            return np.tile(place, (len(turned), 1)), turned
+
+        return encode
 
 
 @dataclass(frozen=True)
@@ -204,7 +226,7 @@ class Flag(Column):
         yes, no, missing = (((offset,), (sign,)) for sign in (1.0, -1.0, 0.0))
 
         def read(value: Any) -> Cell:
-            if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):
+            if is_missing(value):
                 return missing
             if isinstance(value, bool | int | float | np.generic) and value in (0, 1):
                 return yes if value else no

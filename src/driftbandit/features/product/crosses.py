@@ -8,8 +8,9 @@ from typing import Literal
 import numpy as np
 
 from driftbandit.core import Floats, Ints
+from driftbandit.features.columns.base import Rows
 from driftbandit.features.product.kernel import ABSENT, GROUP, HASHED, KEY, cross, pair_hash, sign_of, slot_of
-from driftbandit.features.product.side import Rows, Side
+from driftbandit.features.product.side import Side
 
 Crosses = Literal["all", "none"] | Sequence[tuple[str, str]]
 

@@ -9,7 +9,7 @@ from scipy.linalg import eigh
 
 from driftbandit.core import Floats
 
-WIDEST = 1024
+WIDEST = 512
 """Products beyond this number are hashed into so many columns before they are projected."""
 
 _NAMED = 2
