@@ -72,7 +72,7 @@ def test_files_that_are_missing_empty_or_of_no_known_kind(tmp_path):
     (tmp_path / "log.xlsx").write_bytes(b"PK")
     with pytest.raises(ValueError, match=r"log\.xlsx: expected names that end in \.csv"):
         read_log(tmp_path / "log.xlsx")
-    with pytest.raises(ValueError, match="format: expected csv, tsv, parquet or json, got 'excel'"):
+    with pytest.raises(ValueError, match="format: expected csv, tsv, parquet, json or r6a, got 'excel'"):
         read_log(tmp_path / "log.xlsx", format="excel")
     with pytest.raises(ValueError, match="no decision can be used"):
         read_log(csv_file(tmp_path, HEADER)).check()
@@ -290,7 +290,7 @@ def test_no_event_of_the_service_does_worse_than_be_refused(tmp_path, event, kin
 
 
 @QUICK
-@given(st.binary(max_size=200), st.sampled_from(["csv", "tsv", "parquet", "json"]))
+@given(st.binary(max_size=200), st.sampled_from(["csv", "tsv", "parquet", "json", "r6a"]))
 def test_no_bytes_do_worse_than_be_refused(tmp_path, body, kind):
     path = tmp_path / "log"
     path.write_bytes(body)

@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from driftbandit.blemishes import Report
 from driftbandit.core import Ints
 from driftbandit.logs import arrow
 from driftbandit.logs.catalogue import Catalogue
 from driftbandit.logs.columns import Columns
 from driftbandit.logs.decisions import Piece
-from driftbandit.logs.report import Report
 from driftbandit.logs.sources.base import needed, readable, split
 from driftbandit.logs.sources.lines import open_bytes
 
