@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from driftbandit.conformance import check_policy
     from driftbandit.environments import Rounds, World, synthetic
     from driftbandit.evaluation import Trace, compare, simulate, summarise
+    from driftbandit.logs import DecisionLog, read_log
     from driftbandit.models import LogisticModel, Radius, RewardModel, RidgeModel, ThompsonModel
     from driftbandit.policies.choosing_memory.bob import BOB
     from driftbandit.policies.choosing_memory.click_warning import ClickWarning
@@ -63,6 +64,7 @@ _HOMES = {
     "DAL": "policies.restarting.dal",
     "DLinUCB": "policies.choosing_memory.dlinucb",
     "DUCB": "policies.context_free.d_ucb",
+    "DecisionLog": "logs",
     "DenBand": "policies.choosing_memory.denband",
     "DiscountedLinUCB": "policies.forgetting.discounted_linucb",
     "DriftUCB": "policies.choosing_memory.driftucb",
@@ -100,6 +102,7 @@ _HOMES = {
     "check_policy": "conformance",
     "compare": "evaluation",
     "load": "policies.saving",
+    "read_log": "logs",
     "simulate": "evaluation",
     "summarise": "evaluation",
     "synthetic": "environments",
@@ -123,6 +126,7 @@ __all__ = [
     "ClickWarning",
     "CusumUCB",
     "DLinUCB",
+    "DecisionLog",
     "DenBand",
     "DiscountedLinUCB",
     "DriftUCB",
@@ -155,6 +159,7 @@ __all__ = [
     "check_policy",
     "compare",
     "load",
+    "read_log",
     "simulate",
     "summarise",
     "synthetic",
