@@ -115,6 +115,21 @@ def test_other_encodings(tmp_path):
         read_log(csv_file(tmp_path, text.encode("utf-16")))
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"id,name\n1,M\xfcller\n", "expected UTF-8, got something else in column 'name'"),
+        (b"id,name\n1\n", "wrong number of columns in line 2"),
+        ("id,name\n".encode("utf-16"), "expected UTF-8, got UTF-16"),
+    ],
+)
+def test_item_tables_that_are_broken(tmp_path, body, message):
+    (tmp_path / "items.csv").write_bytes(body)
+    with pytest.raises(ValueError, match=rf"items\.csv.*{message}"):
+        read_log(table(), items=tmp_path / "items.csv")
+
+
 def test_bytes_that_are_zero(tmp_path):
     log = read_log(csv_file(tmp_path, HEADER + GOOD + GOOD.replace("phone", "ph\0ne") + "\0\0\0\n"))
     (batch,) = log

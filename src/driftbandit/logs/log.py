@@ -201,7 +201,7 @@ class DecisionLog:
         for found in self:
             features = found.features
             if encoder is not None:
-                made = encoder.encode_many(self._full(found.contexts), self.arms.columns(), found.owners, found.members)
+                made = encoder.encode_many(self._full(found), self.arms.columns(), found.owners, found.members)
                 features = np.asarray(made, dtype=np.float64)
             if features is None:
                 raise ValueError(f"{self.name}: the log has no numeric features; pass an encoder")
@@ -217,11 +217,11 @@ class DecisionLog:
                 found.rows,
             )
 
-    def _full(self, contexts: dict[str, Any]) -> dict[str, Any]:
+    def _full(self, found: Decisions) -> dict[str, Any]:
         """Contexts with every column that an earlier batch had."""
-        self._context |= dict.fromkeys(contexts)
-        count = len(next(iter(contexts.values()), ()))
-        return {name: contexts[name] if name in contexts else [None] * count for name in self._context}
+        self._context |= dict.fromkeys(found.contexts)
+        missing = [None] * len(found)
+        return {name: found.contexts.get(name, missing) for name in self._context}
 
     def records(self, count: int = 10_000) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
         """The first decisions as (context, arms), each a dictionary by column, such as an encoder is fitted on.

@@ -17,7 +17,7 @@ from driftbandit.logs.sources.dsjson import DSJSON, is_dsjson
 from driftbandit.logs.sources.lines import NDJSON, Objects, column
 from driftbandit.logs.sources.memory import Coba, Obp, is_coba, is_obp
 from driftbandit.logs.sources.service import MARKS, Service
-from driftbandit.logs.sources.tables import CSV, Parquet, Table, as_table, open_csv
+from driftbandit.logs.sources.tables import CSV, Parquet, Table, as_table, read_csv
 from driftbandit.logs.sources.yahoo import Yahoo, is_yahoo
 
 _SUFFIXES = {
@@ -135,10 +135,7 @@ def _read_table(path: Path) -> Any:
     for file in files:
         with readable(str(file)):
             if kind in _DELIMITERS:
-                wrong: list[int] = []
-                tables.append(open_csv(file, _DELIMITERS[kind], wrong).read_all())
-                if wrong:
-                    raise ValueError(f"{file}: wrong number of columns in line {wrong[0]}")
+                tables.append(read_csv(file, _DELIMITERS[kind]))
             elif kind == "parquet":
                 tables.append(pq.read_table(file))
             else:
