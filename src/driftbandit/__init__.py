@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         summarise,
     )
     from driftbandit.features import Encoder
+    from driftbandit.logs import DecisionLog, read_log
     from driftbandit.models import LogisticModel, Radius, RewardModel, RidgeModel, ThompsonModel
     from driftbandit.policies.choosing_memory.bob import BOB
     from driftbandit.policies.choosing_memory.click_warning import ClickWarning
@@ -75,6 +76,7 @@ _HOMES = {
     "DLinUCB": "policies.choosing_memory.dlinucb",
     "DUCB": "policies.context_free.d_ucb",
     "Decision": "recommender",
+    "DecisionLog": "logs",
     "DenBand": "policies.choosing_memory.denband",
     "DiscountedLinUCB": "policies.forgetting.discounted_linucb",
     "DriftUCB": "policies.choosing_memory.driftucb",
@@ -118,6 +120,7 @@ _HOMES = {
     "load": "policies.saving",
     "replayed_values": "evaluation",
     "shadow_values": "evaluation",
+    "read_log": "logs",
     "simulate": "evaluation",
     "summarise": "evaluation",
     "synthetic": "environments",
@@ -142,6 +145,7 @@ __all__ = [
     "CusumUCB",
     "DLinUCB",
     "Decision",
+    "DecisionLog",
     "DenBand",
     "DiscountedLinUCB",
     "DriftUCB",
@@ -180,6 +184,7 @@ __all__ = [
     "load",
     "replayed_values",
     "shadow_values",
+    "read_log",
     "simulate",
     "summarise",
     "synthetic",

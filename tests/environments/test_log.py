@@ -29,7 +29,7 @@ def log(**overrides):
 
 def assert_equal(one, other):
     for field in fields(Log):
-        a, b = getattr(one, field.name), getattr(other, field.name)
+        a, b = np.asarray(getattr(one, field.name)), np.asarray(getattr(other, field.name))
         assert a.dtype == b.dtype, field.name
         np.testing.assert_array_equal(a, b, err_msg=field.name)
 
@@ -53,8 +53,8 @@ def test_arrays_get_the_documented_types_from_plain_lists():
 def test_nothing_can_be_written_to_and_the_callers_arrays_stay_their_own():
     rewards = GOOD["rewards"].copy()
     made = log(rewards=rewards)
-    for field in fields(Log):
-        assert not getattr(made, field.name).flags.writeable, field.name
+    for name in GOOD:
+        assert not getattr(made, name).flags.writeable, name
     assert rewards.flags.writeable
     with pytest.raises(FrozenInstanceError):
         made.rewards = rewards
@@ -147,10 +147,10 @@ def test_loading_copies_nothing(tmp_path):
     before = pa.total_allocated_bytes()
     loaded = Log.load(tmp_path / "log.arrow")
     assert pa.total_allocated_bytes() == before
-    for field in fields(Log):
-        array = getattr(loaded, field.name)
+    for name in GOOD:
+        array = getattr(loaded, name)
         assert array.flags.aligned
-        assert not array.flags.owndata, field.name
+        assert not array.flags.owndata, name
 
 
 def test_a_save_that_fails_leaves_the_old_file_and_no_other(tmp_path, monkeypatch):

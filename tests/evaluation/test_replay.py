@@ -73,8 +73,58 @@ def made_log(count=4000, sizes=(3, 6), seed=0):
         shown=shown,
         rewards=(rng.random(count) < rates[shown]).astype(float),
         users=np.ones((count, 1)),
+        uniform=True,
     )
     return log, rates
+
+
+def test_a_log_that_is_not_known_to_be_uniform_is_refused():
+    log, _ = made_log()
+    parts = {name: getattr(log, name) for name in vars(log) if name != "uniform"}
+    with pytest.raises(
+        ValueError, match="does not say so; if it was, make it with uniform=True; for any other log, use"
+    ):
+        replay(Always(), Log(**parts))
+    even = 1.0 / np.diff(log.pool_offsets)[log.pools]
+    said = replay(Always(), Log(**parts | {"propensities": even}))
+    np.testing.assert_array_equal(said.matched, replay(Always(), log).matched)
+    tilted = np.where(np.arange(len(log)) == 7, 0.9, even)
+    with pytest.raises(ValueError, match="equally likely, and this one was not; for any other log"):
+        replay(Always(), Log(**parts | {"propensities": tilted}))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ([0.5], "propensities: expected one for each of 20 times, got 1"),
+        ([0.0] * 20, "propensities: expected numbers above 0"),
+        ([1.5] * 20, "propensities: expected numbers above 0"),
+        ([float("nan")] * 20, "propensities: expected finite"),
+        ([0.9] * 20, "uniform: expected propensities of 1 / size"),
+    ],
+)
+def test_propensities_that_cannot_be(wrong, message):
+    log, _ = made_log(20)
+    parts = {name: getattr(log, name) for name in vars(log)}
+    with pytest.raises(ValueError, match=message):
+        Log(**parts | {"propensities": wrong})
+
+
+def test_whether_a_log_is_uniform_survives_slices_filters_and_files(tmp_path):
+    log, _ = made_log(20)
+    even = 1.0 / np.diff(log.pool_offsets)[log.pools]
+    parts = {name: getattr(log, name) for name in vars(log)}
+    unsaid = Log(**parts | {"uniform": False})
+    given = Log(**parts | {"uniform": False, "propensities": even})
+    keep = np.ones(len(log.articles), dtype=bool)
+    keep[0] = False
+    for made, expected in ((log, True), (unsaid, False), (given, True)):
+        made.save(tmp_path / "log.arrow")
+        for other in (made.slice(3, 9), made.only(keep), Log.load(tmp_path / "log.arrow")):
+            assert other.is_uniform is expected
+    given.save(tmp_path / "log.arrow")
+    np.testing.assert_array_equal(Log.load(tmp_path / "log.arrow").propensities, even)
+    np.testing.assert_array_equal(given.slice(3, 9).propensities, even[3:9])
 
 
 def test_a_fixed_policys_rate_is_exactly_that_of_the_events_it_agrees_with():

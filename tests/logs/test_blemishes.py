@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from driftbandit.blemishes import Report
 from driftbandit.logs import read_log
-from driftbandit.logs.report import Report
 from driftbandit.logs.seen import Seen
 
 from .made import rows, table
@@ -89,7 +89,7 @@ def test_a_decision_that_comes_again_after_a_blemished_one_is_kept():
 
 def test_a_log_with_nothing_left_is_refused_and_says_why():
     log = read_log(table(propensity=[0.0] * 50))
-    with pytest.raises(ValueError, match=r"no decision can be used\n50 rows, 0 decisions\nskipped: propensity 0: 50"):
+    with pytest.raises(ValueError, match=r"no decision can be used\n50 lines, 0 events\nskipped: propensity 0: 50"):
         log.check()
     with pytest.raises(ValueError, match="no decision can be used"):
         list(log.events())
@@ -104,13 +104,13 @@ def test_the_report_prints_some_places_and_goes_to_json():
     log = read_log(table(reward=[None, 1.0] * 25))
     report = log.check()
     assert str(report) == (
-        "50 rows, 25 decisions\n"
+        "50 lines, 25 events\n"
         "skipped: reward missing: 25 (the table:1, the table:3, the table:5, the table:7, the table:9, ...)"
     )
     found = json.loads(json.dumps(report.to_json()))
     assert found["skipped"][0]["count"] == 25
     assert found["skipped"][0]["examples"][1] == {"file": "the table", "line": 3}
-    assert str(Report()) == "0 rows, 0 decisions"
+    assert str(Report()) == "0 lines, 0 events"
 
 
 def test_odd_rows_are_kept_and_noted():

@@ -237,6 +237,22 @@ def test_an_encoder_crosses_context_and_arms():
     assert at == 50
 
 
+def test_columns_that_a_batch_lacks_are_missing_in_it(tmp_path):
+    made = rows(6)
+    for row in made[3:]:
+        del row["device"]
+    write_lines(tmp_path / "log.ndjson", made)
+    seen = []
+
+    class Watch:
+        def encode_many(self, contexts, arms, owners, members):
+            seen.append(list(contexts["device"]))
+            return np.ones((len(members), 1))
+
+    list(read_log(tmp_path / "log.ndjson", batch_rows=3).events(Watch()))
+    assert seen == [[row["device"] for row in made[:3]], [None] * 3]
+
+
 def test_features_in_the_log_need_no_encoder(tmp_path):
     made = [{**row, "features": [[float(len(arm)), 1.0] for arm in row["arms"]]} for row in rows()]
     write_lines(tmp_path / "log.ndjson", made)

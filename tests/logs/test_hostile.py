@@ -72,7 +72,7 @@ def test_files_that_are_missing_empty_or_of_no_known_kind(tmp_path):
     (tmp_path / "log.xlsx").write_bytes(b"PK")
     with pytest.raises(ValueError, match=r"log\.xlsx: expected names that end in \.csv"):
         read_log(tmp_path / "log.xlsx")
-    with pytest.raises(ValueError, match="format: expected csv, tsv, parquet or json, got 'excel'"):
+    with pytest.raises(ValueError, match="format: expected csv, tsv, parquet, json or r6a, got 'excel'"):
         read_log(tmp_path / "log.xlsx", format="excel")
     with pytest.raises(ValueError, match="no decision can be used"):
         read_log(csv_file(tmp_path, HEADER)).check()
@@ -113,6 +113,21 @@ def test_other_encodings(tmp_path):
     assert report.skipped == {"pool not readable": 1}
     with pytest.raises(ValueError, match="expected UTF-8, got UTF-16"):
         read_log(csv_file(tmp_path, text.encode("utf-16")))
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"id,name\n1,M\xfcller\n", "expected UTF-8, got something else in column 'name'"),
+        (b"id,name\n1\n", "wrong number of columns in line 2"),
+        ("id,name\n".encode("utf-16"), "expected UTF-8, got UTF-16"),
+    ],
+)
+def test_item_tables_that_are_broken(tmp_path, body, message):
+    (tmp_path / "items.csv").write_bytes(body)
+    with pytest.raises(ValueError, match=rf"items\.csv.*{message}"):
+        read_log(table(), items=tmp_path / "items.csv")
 
 
 def test_bytes_that_are_zero(tmp_path):
@@ -290,7 +305,7 @@ def test_no_event_of_the_service_does_worse_than_be_refused(tmp_path, event, kin
 
 
 @QUICK
-@given(st.binary(max_size=200), st.sampled_from(["csv", "tsv", "parquet", "json"]))
+@given(st.binary(max_size=200), st.sampled_from(["csv", "tsv", "parquet", "json", "r6a"]))
 def test_no_bytes_do_worse_than_be_refused(tmp_path, body, kind):
     path = tmp_path / "log"
     path.write_bytes(body)

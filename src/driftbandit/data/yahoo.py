@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from driftbandit.blemishes import Report
 from driftbandit.data.shared import PathLike, Progress, cache_hint, found_in, origin
 from driftbandit.environments.datasets import DATA_SETS, R6A_DAYS, R6A_LINES, locate, present
 from driftbandit.environments.log import Log
-from driftbandit.environments.yahoo import Report, read_yahoo
+from driftbandit.environments.yahoo import read_yahoo
 from driftbandit.environments.yahoo_converted import convert_yahoo, recall_yahoo
 from driftbandit.environments.yahoo_converted import form as yahoo_form
 from driftbandit.environments.yahoo_synthetic import line_times, write_synthetic

@@ -10,17 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftbandit.core import Floats, Ints
+from driftbandit.environments.log_checks import CHUNK, Rows, as_array, check_below, repeated
 from driftbandit.files import whole_file
-
-Rows = NDArray[np.int32]
 
 VERSION = 1
 """Version of the layout of saved logs; files with another version are refused."""
 
-_VERSION_KEY, _NOTE_KEY = b"driftbandit log", b"note"
+_VERSION_KEY, _NOTE_KEY, _UNIFORM_KEY = b"driftbandit log", b"note", b"uniform"
 
-_CHUNK = 1 << 20
-"""Numbers checked at a time, so that checking needs no copy of a log."""
+_OPTIONAL = "propensities"
+
+UNIFORM_WITHIN = 1e-6
+"""How far a propensity may be from 1 / K, relative to it, and still be called uniform."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,10 @@ class Log:
         1 for a click, 0 for none; any finite number is taken.
     users : array of shape (n, du)
         Features of the user.
+    uniform : bool
+        Whether every candidate was equally likely to be displayed. Say so only of a log that was made in this way.
+    propensities : array of shape (n,), optional
+        Probability with which the displayed article was displayed.
 
     Examples
     --------
@@ -71,6 +76,8 @@ class Log:
     shown: Rows
     rewards: Floats
     users: Floats
+    uniform: bool = False
+    propensities: Floats | None = None
 
     _TYPES: ClassVar[dict[str, tuple[type[np.generic], int]]] = {
         "articles": (np.int64, 1),
@@ -86,9 +93,13 @@ class Log:
 
     def __post_init__(self) -> None:
         for name, (dtype, dimensions) in self._TYPES.items():
-            self._set(name, _as_array(name, getattr(self, name), np.dtype(dtype), dimensions))
+            self._set(name, as_array(name, getattr(self, name), np.dtype(dtype), dimensions))
+        if self.propensities is not None:
+            self._set(_OPTIONAL, as_array(_OPTIONAL, self.propensities, np.dtype(np.float64), 1))
         self._check_tables()
         self._check_events()
+        if self.uniform and not self._says_uniform():
+            raise ValueError("uniform: expected propensities of 1 / size of the candidate set, got others")
 
     def _set(self, name: str, array: NDArray[Any]) -> None:
         view = array.view()
@@ -97,7 +108,7 @@ class Log:
 
     def _check_tables(self) -> None:
         count = len(self.articles)
-        if _repeated(self.articles):
+        if repeated(self.articles):
             raise ValueError("articles: expected different ids, got one twice")
         if len(self.features) != count:
             raise ValueError(f"features: expected one row for each of {count} articles, got {len(self.features)}")
@@ -106,20 +117,20 @@ class Log:
             raise ValueError(
                 f"pool_offsets: expected numbers that rise from 0 to {len(members)}, the size of all pools"
             )
-        _check_below("pool_members", members, count, "articles")
+        check_below("pool_members", members, count, "articles")
         pool = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        if _repeated(pool * max(count, 1) + members):
+        if repeated(pool * max(count, 1) + members):
             raise ValueError("pool_members: expected different articles in a pool, got one twice")
 
     def _check_events(self) -> None:
         count = len(self.times)
-        for name in ("pools", "shown", "rewards", "users"):
+        for name in ("pools", "shown", "rewards", "users", *([] if self.propensities is None else [_OPTIONAL])):
             if len(getattr(self, name)) != count:
                 raise ValueError(f"{name}: expected one for each of {count} times, got {len(getattr(self, name))}")
-        _check_below("pools", self.pools, len(self.pool_offsets) - 1, "candidate sets")
+        check_below("pools", self.pools, len(self.pool_offsets) - 1, "candidate sets")
         sizes = np.diff(self.pool_offsets)
-        for start in range(0, count, _CHUNK):
-            part = slice(start, start + _CHUNK)
+        for start in range(0, count, CHUNK):
+            part = slice(start, start + CHUNK)
             wrong = (self.shown[part] < 0) | (self.shown[part] >= sizes[self.pools[part]])
             if wrong.any():
                 event = start + int(wrong.argmax())
@@ -128,8 +139,23 @@ class Log:
                     f"shown: expected a position among {size} candidates, got {self.shown[event]} at {event}"
                 )
 
+        if self.propensities is not None and not ((self.propensities > 0) & (self.propensities <= 1)).all():
+            raise ValueError("propensities: expected numbers above 0 and at most 1")
+
+    def _says_uniform(self) -> bool:
+        """False if a propensity differs from one divided by the number of candidates."""
+        if self.propensities is None:
+            return True
+        sizes = np.diff(self.pool_offsets)[self.pools]
+        return bool((np.abs(self.propensities * sizes - 1) <= UNIFORM_WITHIN).all())
+
     def __len__(self) -> int:
         return len(self.times)
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether every candidate was equally likely: the log is said to be so, or its propensities say so."""
+        return self.uniform or (self.propensities is not None and self._says_uniform())
 
     @property
     def dim(self) -> int:
@@ -158,6 +184,10 @@ class Log:
         for name in self._TYPES:
             array = getattr(self, name)
             piece._set(name, array[part] if name in ("times", "pools", "shown", "rewards", "users") else array)
+        object.__setattr__(piece, "uniform", self.uniform)
+        object.__setattr__(piece, _OPTIONAL, None)
+        if self.propensities is not None:
+            piece._set(_OPTIONAL, self.propensities[part])
         return piece
 
     def lifetimes(self) -> Ints:
@@ -178,7 +208,8 @@ class Log:
         """Return the events that displayed one of these articles, with all other articles removed from the candidate
         sets.
 
-        An article that was drawn uniformly among all candidates was also drawn uniformly among the remaining ones.
+        An article that was drawn uniformly among all candidates was also drawn uniformly among the remaining ones. The
+        propensities of a log that is not uniform are lost, because those of the other candidates are not known.
         """
         if keep.dtype != np.bool_ or keep.shape != self.articles.shape:
             raise ValueError(f"keep: expected {len(self.articles)} truth values, got {keep.dtype} of {keep.shape}")
@@ -199,6 +230,7 @@ class Log:
             shown=before[starts + self.shown[events]] - before[starts],
             rewards=self.rewards[events],
             users=self.users[events],
+            uniform=self.is_uniform,
         )
 
     def save(self, path: str | os.PathLike[str], note: str = "") -> None:
@@ -209,14 +241,16 @@ class Log:
         import pyarrow as pa  # noqa: PLC0415 - only files need it, and it is slow to import
 
         columns = []
-        for name in self._TYPES:
+        names = [*self._TYPES, *([] if self.propensities is None else [_OPTIONAL])]
+        for name in names:
             array = getattr(self, name)
             values = pa.array(array.reshape(-1))
             if array.ndim == 2:
                 values = pa.FixedSizeListArray.from_arrays(values, array.shape[1])
             columns.append(pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), values))
         metadata = {_VERSION_KEY: str(VERSION).encode(), _NOTE_KEY: note.encode()}
-        batch = pa.record_batch(columns, names=list(self._TYPES), metadata=metadata)
+        metadata |= {_UNIFORM_KEY: b"true"} if self.uniform else {}
+        batch = pa.record_batch(columns, names=names, metadata=metadata)
         with (
             whole_file(path) as partial,
             pa.OSFile(str(partial), "wb") as file,
@@ -242,13 +276,15 @@ class Log:
                 if version != str(VERSION).encode():
                     found = "none" if version is None else version.decode(errors="replace")
                     raise ValueError(f"expected version {VERSION} of the layout, got {found}; convert it anew")
-                if reader.num_record_batches != 1 or reader.schema.names != list(cls._TYPES):
+                names = reader.schema.names
+                if reader.num_record_batches != 1 or names not in (list(cls._TYPES), [*cls._TYPES, _OPTIONAL]):
                     raise ValueError("other columns than a log has")
                 batch = reader.get_batch(0)
             batch.validate(full=True)
             if batch.num_rows != 1:
                 raise ValueError(f"expected 1 row, got {batch.num_rows}")
-            return cls(**{name: _from_arrow(batch.column(name)) for name in cls._TYPES})
+            arrays = {name: _from_arrow(batch.column(name)) for name in names}
+            return cls(**arrays, uniform=_UNIFORM_KEY in reader.schema.metadata)
         except FileNotFoundError as error:
             raise FileNotFoundError(f"{path}: no such file") from error
         except (pa.ArrowException, OSError, AttributeError, TypeError, ValueError) as error:
@@ -281,37 +317,3 @@ def _from_arrow(column: Any) -> NDArray[Any]:
         array: NDArray[Any] = values.to_numpy(zero_copy_only=True)
         return array
     return np.asarray(values.flatten().to_numpy(zero_copy_only=True)).reshape(len(values), width)
-
-
-def _as_array(name: str, given: Any, dtype: np.dtype[Any], dimensions: int) -> NDArray[Any]:
-    shape = "(n,)" if dimensions == 1 else "(n, d)"
-    try:
-        array = np.asarray(given)
-    except ValueError as error:  # a ragged list
-        raise ValueError(f"{name}: expected shape {shape}, got rows of unequal length") from error
-    if array.ndim != dimensions or (dimensions == 2 and not array.shape[1]):
-        raise ValueError(f"{name}: expected shape {shape}, got {array.shape}")
-    if not array.size:
-        array = array.astype(dtype)  # NumPy makes an empty list float64
-    if array.dtype.kind not in ("iu" if dtype.kind == "i" else "fiub"):
-        raise ValueError(f"{name}: expected {'whole' if dtype.kind == 'i' else 'real'} numbers, got {array.dtype}")
-    if dtype.kind == "i":
-        if array.dtype != dtype and array.size:
-            limits = np.iinfo(dtype)
-            if int(array.min()) < limits.min or int(array.max()) > limits.max:
-                raise ValueError(f"{name}: expected numbers that fit {dtype}, got {array.min()} to {array.max()}")
-    else:
-        flat = array.reshape(-1)
-        if not all(np.isfinite(flat[start : start + _CHUNK]).all() for start in range(0, len(flat), _CHUNK)):
-            raise ValueError(f"{name}: expected finite values")
-    return np.require(array, dtype, ["C", "A"])
-
-
-def _repeated(numbers: Ints) -> bool:
-    ordered = np.sort(numbers)  # many times faster here than np.unique
-    return bool((ordered[1:] == ordered[:-1]).any())
-
-
-def _check_below(name: str, rows: Rows, count: int, what: str) -> None:
-    if len(rows) and (rows.min() < 0 or rows.max() >= count):
-        raise ValueError(f"{name}: expected rows of {count} {what}, got {rows.min()} to {rows.max()}")

@@ -10,12 +10,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from driftbandit.blemishes import EXAMPLES
 from driftbandit.environments.log import Log
 from driftbandit.kernels import r6a, r6a_log
 from driftbandit.kernels.arms import index_slots
-
-EXAMPLES = 5
-"""Line numbers kept per kind of blemish."""
 
 _EVENTS = 1 << 14
 """Events parsed before they are moved to the log."""
@@ -242,6 +240,7 @@ class Parser:
             features=self._features[:articles].copy(),
             pool_offsets=offsets,
             pool_members=self._members[: offsets[-1]].copy(),
+            uniform=True,  # by construction: see the paper that `yahoo` names
             **columns,
         )
 

@@ -13,12 +13,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 
+from driftbandit.blemishes import Report
 from driftbandit.core import as_count
 from driftbandit.environments.log import Log
-from driftbandit.environments.r6a_parser import EXAMPLES, BrokenFileError, Parser, blocks
+from driftbandit.environments.r6a_parser import BrokenFileError, Parser, blocks
 from driftbandit.kernels import r6a
 
 PathLike = str | os.PathLike[str]
@@ -29,53 +29,13 @@ DAY_FILE = re.compile(r"ydata-fp-td-clicks-v1_0\.200905\d\d(\.gz)?")
 _BLOCK = 4 << 20
 
 
-@dataclass
-class Report:
-    """What a reader found.
-
-    Attributes
-    ----------
-    lines, events : int
-        Lines seen, and events kept: `lines` is `events` plus all that was skipped.
-    skipped : dict of str to int
-        How many lines were left out, by kind of blemish.
-    noted : dict of str to int
-        How many events were kept although an article has other features than when it was first seen.
-    examples : dict of str to list of (str, int)
-        File and line number of the first few lines of each kind.
-
-    Examples
-    --------
-    >>> print(Report(3, 2, {"empty line": 1}, {}, {"empty line": [("day1", 2)]}))
-    3 lines, 2 events
-    skipped: empty line: 1 (day1:2)
-    """
-
-    lines: int = 0
-    events: int = 0
-    skipped: dict[str, int] = field(default_factory=dict)
-    noted: dict[str, int] = field(default_factory=dict)
-    examples: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        rows = [f"{self.lines:,} lines, {self.events:,} events"]
-        for title, counts in (("skipped", self.skipped), ("kept", self.noted)):
-            for kind, count in counts.items():
-                places = [f"{file}:{line}" for file, line in self.examples[kind]]
-                more = ["..."] if count > len(places) else []
-                rows.append(f"{title}: {kind}: {count:,} ({', '.join(places + more)})")
-        return "\n".join(rows)
-
-    def _add(self, file: Path, parser: Parser) -> None:
-        """Add what the parser found in a file."""
-        self.lines += parser.lines
-        self.events = parser.events
-        for kind, count, lines in zip(r6a.KINDS, parser.counts.tolist(), parser.examples.tolist(), strict=True):
-            if count:
-                where = self.noted if kind == r6a.KINDS[r6a.CHANGED] else self.skipped
-                where[kind] = where.get(kind, 0) + count
-                examples = self.examples.setdefault(kind, [])
-                examples += [(str(file), line) for line in lines[: min(count, EXAMPLES - len(examples))]]
+def _add(report: Report, file: Path, parser: Parser) -> None:
+    """Add what the parser found in a file to the report."""
+    report.lines += parser.lines
+    report.events = parser.events
+    for kind, count, lines in zip(r6a.KINDS, parser.counts.tolist(), parser.examples.tolist(), strict=True):
+        add = report.note if kind == r6a.KINDS[r6a.CHANGED] else report.skip
+        add(kind, str(file), lines[:count], count)
 
 
 def day_files(source: PathLike | Iterable[PathLike]) -> list[Path]:
@@ -186,5 +146,5 @@ def read_yahoo(
                     raise ValueError(f"{file}: the file is empty")
                 parser.end_file(r6a.HALF)
             before += stream.tell()
-        report._add(file, parser)
+        _add(report, file, parser)
     return parser.log(), report

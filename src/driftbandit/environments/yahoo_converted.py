@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
+from driftbandit.blemishes import Report
 from driftbandit.environments.converted import Form
 from driftbandit.environments.log import Log, note_of
-from driftbandit.environments.yahoo import PathLike, Report, day_files, read_yahoo
+from driftbandit.environments.yahoo import PathLike, day_files, read_yahoo
 
 
 def form(source: PathLike) -> Form:
@@ -53,7 +54,8 @@ def recall_yahoo(source: PathLike, cache: str | os.PathLike[str] | None = None) 
     if path is None:
         return None
     try:
-        return Log.load(path), _report(note_of(path))
+        log = replace(Log.load(path), uniform=True)  # files of earlier versions do not say so
+        return log, _report(note_of(path))
     except ValueError:
         return None  # the sources are there, and the next conversion replaces the file
 

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftbandit.core import Floats, Ints
-from driftbandit.environments.log import Log, Rows
+from driftbandit.environments.log import Log
+from driftbandit.environments.log_checks import Rows
 from driftbandit.kernels import ridge as kernel
 from driftbandit.kernels.compile import jit
 

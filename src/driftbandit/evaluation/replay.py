@@ -189,7 +189,8 @@ def replay(
     policy : Policy or ScopedPolicy
         It learns as it goes, so pass a fresh one.
     log : Log
-        Events with their candidates, displayed uniformly at random.
+        Events with their candidates, displayed uniformly at random. The log must say so, by `uniform` or by its
+        propensities.
     scopes : array of shape (n,), optional
         Whose model chooses at each event, such as the user's group, for policies that take a scope. By default everyone
         is one scope.
@@ -200,6 +201,11 @@ def replay(
         size, so that every event has the same chance to count.
     seed : int
         Seed of the generator that decides which agreements are kept under `equal_pools`.
+
+    Raises
+    ------
+    ValueError
+        If the log is not known to be uniform: the policies would come out in the wrong order.
 
     Examples
     --------
@@ -214,6 +220,12 @@ def replay(
     >>> 0 < len(result.matched) < len(log) / 5
     True
     """
+    if not log.is_uniform:
+        raise ValueError(
+            "log: replay is only right for a log in which every candidate was equally likely, and this one "
+            + ("does not say so; if it was, make it with uniform=True" if log.propensities is None else "was not")
+            + "; for any other log, use the estimators that weight by propensity"
+        )
     if scopes is not None and np.shape(scopes) != (len(log),):
         raise ValueError(f"scopes: expected shape ({len(log)},), got {np.shape(scopes)}")
     if scopes is not None and getattr(policy, "is_scoped", True) is False:

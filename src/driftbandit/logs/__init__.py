@@ -6,20 +6,19 @@ Names are loaded on first use, because reading files needs pyarrow, which is slo
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from driftbandit.blemishes import Report
 from driftbandit.logs.events import Events
 
 if TYPE_CHECKING:
     from driftbandit.logs.catalogue import Catalogue
     from driftbandit.logs.decisions import Decisions
     from driftbandit.logs.log import DecisionLog, read_log
-    from driftbandit.logs.report import Report
     from driftbandit.logs.writers import write_dsjson, write_obp, write_table
 
 _HOMES = {
     "Catalogue": "catalogue",
     "DecisionLog": "log",
     "Decisions": "decisions",
-    "Report": "report",
     "read_log": "log",
     "write_dsjson": "writers",
     "write_obp": "writers",

@@ -11,18 +11,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from driftbandit.blemishes import EXAMPLES, Report
 from driftbandit.core import Floats, Ints
+from driftbandit.environments.log import UNIFORM_WITHIN
 from driftbandit.logs import arrow
 from driftbandit.logs.arrow import Mask
 from driftbandit.logs.catalogue import Catalogue, Names
-from driftbandit.logs.report import EXAMPLES, Report
 from driftbandit.logs.seen import Seen
 
 EVERYONE = ""
 """Name of the scope of decisions that name none."""
-
-_UNIFORM_WITHIN = 1e-6
-"""How far, relative to 1 / K, a logged propensity may be from it and still count as uniform."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +214,7 @@ class Checker:
             total = np.bincount(owners, weights=self.shares[members], minlength=len(chosen))
             return np.divide(self.shares[chosen], total, out=uniform, where=total > 0)
         if logged is not None:
-            differs = np.abs(logged - uniform) > _UNIFORM_WITHIN * uniform
+            differs = np.abs(logged - uniform) > UNIFORM_WITHIN * uniform
             self._remark(piece, "propensity is not 1 / size of the pool, though the log is said to be uniform", differs)
         return uniform
 

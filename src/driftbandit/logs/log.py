@@ -9,12 +9,12 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from driftbandit.blemishes import Report
 from driftbandit.core import Floats, Ints, as_count
 from driftbandit.logs.catalogue import Catalogue, Names
 from driftbandit.logs.columns import Columns
 from driftbandit.logs.decisions import Checker, Decisions
 from driftbandit.logs.events import Events
-from driftbandit.logs.report import Report
 from driftbandit.logs.sources import Source, open_source, open_table
 
 BATCH_ROWS = 8192
@@ -47,8 +47,8 @@ def read_log(
     Parameters
     ----------
     source : path, table, dictionary or list
-        A CSV, Parquet, NDJSON or DSJSON file, a folder of such files, an export of the service, an Arrow, pandas or
-        Polars table, obp's `bandit_feedback`, or coba's logged interactions.
+        A CSV, Parquet, NDJSON or DSJSON file, a folder of such files, an export of the service, day files of the
+        Yahoo! log, an Arrow, pandas or Polars table, obp's `bandit_feedback`, or coba's logged interactions.
     items : path or table, optional
         Table of the arms: an id, optional `from` and `until`, and any columns that describe them. Needed if the log
         does not say which arms could have been shown: then the pool is every item alive.
@@ -59,8 +59,8 @@ def read_log(
         How arms were drawn. By default the log must have a column of propensities. 'uniform': each arm of the pool
         with the same probability. 'estimated': by how often each arm was shown when it could have been; this is only
         right if the logger did not look at the context, and all that is computed from it is 'estimated' too.
-    format : {'csv', 'tsv', 'parquet', 'json'}, optional
-        Format of files whose name does not tell.
+    format : {'csv', 'tsv', 'parquet', 'json', 'r6a'}, optional
+        Format of files whose name does not tell; 'r6a' is that of the Yahoo! log.
     batch_rows : int
         Most rows held at a time.
 
@@ -83,7 +83,7 @@ def read_log(
     ...     print(decisions.rewards, decisions.contexts["device"], [log.arms.ids[row] for row in decisions.members])
     [1. 0.] ['phone' 'desk'] ['tea', 'cup', 'cup']
     >>> print(log.report)
-    3 rows, 2 decisions
+    3 lines, 2 events
     skipped: propensity above 1: 1 (the table:3)
     """
     if logged not in (None, "uniform", "estimated"):
@@ -201,7 +201,7 @@ class DecisionLog:
         for found in self:
             features = found.features
             if encoder is not None:
-                made = encoder.encode_many(self._full(found.contexts), self.arms.columns(), found.owners, found.members)
+                made = encoder.encode_many(self._full(found), self.arms.columns(), found.owners, found.members)
                 features = np.asarray(made, dtype=np.float64)
             if features is None:
                 raise ValueError(f"{self.name}: the log has no numeric features; pass an encoder")
@@ -217,11 +217,11 @@ class DecisionLog:
                 found.rows,
             )
 
-    def _full(self, contexts: dict[str, Any]) -> dict[str, Any]:
+    def _full(self, found: Decisions) -> dict[str, Any]:
         """Contexts with every column that an earlier batch had."""
-        self._context |= dict.fromkeys(contexts)
-        count = len(next(iter(contexts.values()), ()))
-        return {name: contexts[name] if name in contexts else [None] * count for name in self._context}
+        self._context |= dict.fromkeys(found.contexts)
+        missing = [None] * len(found)
+        return {name: found.contexts.get(name, missing) for name in self._context}
 
     def records(self, count: int = 10_000) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
         """The first decisions as (context, arms), each a dictionary by column, such as an encoder is fitted on.

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from driftbandit.files import whole_file
 from driftbandit.logs.decisions import EVERYONE, Decisions
 from driftbandit.logs.log import DecisionLog
+from driftbandit.logs.sources.base import vectors
 from driftbandit.logs.sources.memory import ACTION_CONTEXT, CONTEXT
 
 
@@ -175,8 +176,7 @@ def _table(log: DecisionLog, found: Decisions) -> Any:
     if found.ids is not None:
         columns["decision"] = found.ids
     if found.features is not None:
-        rows = pa.FixedSizeListArray.from_arrays(pa.array(found.features.reshape(-1)), found.features.shape[1])
-        columns["features"] = pa.ListArray.from_arrays(offsets, rows)
+        columns["features"] = pa.ListArray.from_arrays(offsets, vectors(found.features))
     clash = set(columns) & set(found.columns)
     if clash:
         raise ValueError(f"log: a column of the context is called {min(clash)!r}, as one of the log's own")

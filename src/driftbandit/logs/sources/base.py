@@ -7,13 +7,15 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
+from driftbandit.blemishes import Report
+from driftbandit.core import Floats
 from driftbandit.logs import arrow
 from driftbandit.logs.catalogue import Catalogue
 from driftbandit.logs.columns import INDEX, ROLES, Columns, find
 from driftbandit.logs.decisions import Piece
-from driftbandit.logs.report import Report
 
 _DEEPEST = 8
 """Levels of nested records that become columns of their own, such as 'user.home.city'."""
@@ -77,6 +79,11 @@ def _flatten(context: dict[str, Any], name: str, column: Any, deepest: int) -> N
             _flatten(context, f"{name}.{part}", arrow.whole(values), deepest - 1)
     else:
         context[name] = column
+
+
+def vectors(matrix: Floats) -> Any:
+    """Rows of a matrix as an Arrow array of lists."""
+    return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(matrix).reshape(-1)), matrix.shape[1])
 
 
 def needed(roles: frozenset[str], name: str) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from driftbandit.blemishes import Report
 from driftbandit.logs.catalogue import Catalogue
 from driftbandit.logs.decisions import Piece
-from driftbandit.logs.report import Report
 from driftbandit.logs.sources.lines import Objects, Row, as_text, flattened, gathered
 
 ROLES = frozenset({"time", "scope", "decision", "arms", "arm", "propensity", "reward"})

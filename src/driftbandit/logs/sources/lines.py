@@ -13,10 +13,10 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import pyarrow as pa
 
+from driftbandit.blemishes import Report
 from driftbandit.logs.catalogue import Catalogue
 from driftbandit.logs.columns import Columns
 from driftbandit.logs.decisions import Piece
-from driftbandit.logs.report import Report
 from driftbandit.logs.sources.base import needed, readable, split
 
 LONGEST = 1 << 24

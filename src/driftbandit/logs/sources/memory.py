@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from driftbandit.blemishes import Report
 from driftbandit.core import Floats
 from driftbandit.logs.catalogue import Catalogue
 from driftbandit.logs.decisions import Piece
-from driftbandit.logs.report import Report
+from driftbandit.logs.sources.base import vectors
 from driftbandit.logs.sources.dsjson import CHANGED
 from driftbandit.logs.sources.lines import Row, as_text, flattened, gathered
 
@@ -68,11 +69,11 @@ class Obp:
             if "pscore" in self._arrays:
                 roles["propensity"] = pa.array(self._arrays["pscore"][part])
             if self._arms is not None:
-                features = _rows(np.tile(self._arms, (count, 1)))
+                features = vectors(np.tile(self._arms, (count, 1)))
                 roles["features"] = pa.ListArray.from_arrays(ends, features)
             context = {}
             if self._context is not None:
-                context[CONTEXT] = _rows(self._context[part])
+                context[CONTEXT] = vectors(self._context[part])
             if "position" in self._arrays:
                 context["position"] = pa.array(self._arrays["position"][part])
             yield Piece(roles, context, self.name, np.arange(part.start + 1, part.stop + 1), -1)
@@ -87,10 +88,6 @@ def _array(feedback: Mapping[str, Any], name: str, dimensions: int, rows: int) -
     if array.ndim != dimensions or len(array) != rows or 0 in array.shape:
         raise ValueError(f"bandit_feedback: expected shape {shape} for {name}, got {array.shape}")
     return array
-
-
-def _rows(matrix: Floats) -> Any:
-    return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(matrix).reshape(-1)), matrix.shape[1])
 
 
 def is_coba(source: Any) -> bool:

@@ -10,14 +10,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from driftbandit.blemishes import Report
 from driftbandit.logs.columns import Columns
-from driftbandit.logs.report import Report
 from driftbandit.logs.sources.base import Source, readable
 from driftbandit.logs.sources.dsjson import DSJSON, is_dsjson
 from driftbandit.logs.sources.lines import NDJSON, Objects, column
 from driftbandit.logs.sources.memory import Coba, Obp, is_coba, is_obp
 from driftbandit.logs.sources.service import MARKS, Service
-from driftbandit.logs.sources.tables import CSV, Parquet, Table, as_table, open_csv
+from driftbandit.logs.sources.tables import CSV, Parquet, Table, as_table, read_csv
+from driftbandit.logs.sources.yahoo import Yahoo, is_yahoo
 
 _SUFFIXES = {
     ".csv": "csv",
@@ -32,7 +33,7 @@ _SUFFIXES = {
 
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 
-FORMATS = ("csv", "tsv", "parquet", "json")
+FORMATS = ("csv", "tsv", "parquet", "json", "r6a")
 
 
 def open_source(source: Any, columns: Columns, batch_rows: int, kind: str | None = None) -> Source:
@@ -58,6 +59,9 @@ def open_source(source: Any, columns: Columns, batch_rows: int, kind: str | None
 
 
 def _open_files(path: Path, columns: Columns, batch_rows: int, kind: str | None) -> Source:
+    with readable(str(path)):
+        if kind == "r6a" or (kind is None and path.exists() and is_yahoo(path)):
+            return Yahoo(path, batch_rows)
     files, kind = _files(path, kind)
     if kind in _DELIMITERS:
         return CSV(files, columns, batch_rows, _DELIMITERS[kind])
@@ -131,10 +135,7 @@ def _read_table(path: Path) -> Any:
     for file in files:
         with readable(str(file)):
             if kind in _DELIMITERS:
-                wrong: list[int] = []
-                tables.append(open_csv(file, _DELIMITERS[kind], wrong).read_all())
-                if wrong:
-                    raise ValueError(f"{file}: wrong number of columns in line {wrong[0]}")
+                tables.append(read_csv(file, _DELIMITERS[kind]))
             elif kind == "parquet":
                 tables.append(pq.read_table(file))
             else:

@@ -16,9 +16,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from driftbandit.blemishes import Report
 from driftbandit.logs.catalogue import Catalogue
 from driftbandit.logs.decisions import Piece
-from driftbandit.logs.report import Report
 from driftbandit.logs.sources.base import readable
 from driftbandit.logs.sources.lines import Objects, Row, gathered
 

@@ -14,12 +14,12 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from driftbandit.blemishes import Report
 from driftbandit.core import Ints
 from driftbandit.logs import arrow
 from driftbandit.logs.catalogue import Catalogue
 from driftbandit.logs.columns import Columns
 from driftbandit.logs.decisions import Piece
-from driftbandit.logs.report import Report
 from driftbandit.logs.sources.base import needed, readable, split
 from driftbandit.logs.sources.lines import open_bytes
 
@@ -168,6 +168,18 @@ def open_csv(file: Path, delimiter: str, wrong: list[int]) -> Any:
     )
 
 
+def read_csv(file: Path, delimiter: str) -> Any:
+    """A whole file as a table of text; ValueError if anything is wrong with it."""
+    wrong: list[int] = []
+    table = open_csv(file, delimiter, wrong).read_all()
+    if wrong:
+        raise ValueError(f"{file}: wrong number of columns in line {wrong[0]}")
+    for name in table.column_names:
+        if pc.any(pc.match_substring(table[name], _MARK)).as_py():
+            raise ValueError(f"{file}: expected UTF-8, got something else in column {name!r}")
+    return table
+
+
 def _parsing(delimiter: str, refuse: Callable[[Any], str] | None) -> Any:
     return pa_csv.ParseOptions(
         delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=False, invalid_row_handler=refuse
@@ -192,7 +204,7 @@ class _Marked(io.RawIOBase):
         while not self._rest:
             block = self._file.read(max(size, 1) if size >= 0 else -1)
             if not self._begun and block[:2] in _UTF16:
-                raise ValueError("expected UTF-8, got UTF-16; save it as UTF-8")
+                raise UnicodeError("expected UTF-8, got UTF-16; save it as UTF-8")
             self._begun = True
             self._rest = self._decoder.decode(block, final=not block).encode()
             if not block:

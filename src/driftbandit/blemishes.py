@@ -18,7 +18,7 @@ class Report:
     Attributes
     ----------
     lines, events : int
-        Rows seen, and decisions kept: `lines` is `events` plus all that was skipped.
+        Lines (or rows) seen, and events kept: `lines` is `events` plus all that was skipped.
     skipped : dict of str to int
         How many rows were left out, by kind of blemish. A row with several blemishes counts once.
     noted : dict of str to int
@@ -31,7 +31,7 @@ class Report:
     >>> report = Report(lines=3, events=2)
     >>> report.skip("propensity above 1", "clicks.csv", [2])
     >>> print(report)
-    3 rows, 2 decisions
+    3 lines, 2 events
     skipped: propensity above 1: 1 (clicks.csv:2)
     """
 
@@ -58,7 +58,7 @@ class Report:
             examples += [(file, int(line)) for line in islice(lines, EXAMPLES - len(examples))]
 
     def __str__(self) -> str:
-        rows = [f"{self.lines:,} rows, {self.events:,} decisions"]
+        rows = [f"{self.lines:,} lines, {self.events:,} events"]
         for title, counts in (("skipped", self.skipped), ("kept", self.noted)):
             for kind, count in counts.items():
                 places = [f"{file}:{line}" for file, line in self.examples[kind]]
@@ -70,7 +70,7 @@ class Report:
         """Everything as dictionaries, lists, strings and numbers.
 
         >>> Report(1, 1).to_json()
-        {'rows': 1, 'decisions': 1, 'skipped': [], 'noted': []}
+        {'lines': 1, 'events': 1, 'skipped': [], 'noted': []}
         """
 
         def listed(counts: dict[str, int]) -> list[dict[str, Any]]:
@@ -84,8 +84,8 @@ class Report:
             ]
 
         return {
-            "rows": self.lines,
-            "decisions": self.events,
+            "lines": self.lines,
+            "events": self.events,
             "skipped": listed(self.skipped),
             "noted": listed(self.noted),
         }
