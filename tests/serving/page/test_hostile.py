@@ -19,7 +19,7 @@ from driftbandit.serving.page.sections import all_sections
 from driftbandit.serving.page.story import Event
 
 NOW = 1_790_000_000_000
-TOTALS = {"decisions": 1234, "open": 5, "missing": 6, "shadow": {"agreed": 1, "decisions": 2}}
+TOTALS = {"decisions": 1234, "open": 5, "missing": 6, "shadow": {"agreed": 1, "decisions": 2, "interval": None}}
 MEMBER = {"miss_rate": 0.05, "spawn_bound": 0.1, "retire_bound": 0.2}
 
 
