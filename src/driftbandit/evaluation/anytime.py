@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +26,8 @@ from driftbandit.core import Floats, Ints, as_number
 from driftbandit.evaluation.estimators import as_columns
 from driftbandit.evaluation.intervals import Interval
 from driftbandit.evaluation.value_intervals import _bounded
+
+Numbers = TypeVar("Numbers", Floats, float)
 
 _RHO = 1.0
 """Parameter of the gamma density; the sequence is tightest where v is about this large or a few times larger."""
@@ -163,13 +166,80 @@ def difference_sequence(
     return Sequence(events, span * estimates, span * np.maximum(below, -1.0), span * np.minimum(above, 1.0))
 
 
+@dataclass(slots=True)
+class RunningValue:
+    """Sums from which `confidence_sequence`'s interval is made while events come in one at a time.
+
+    Attributes
+    ----------
+    events : int
+        Number of events.
+    weight, reward : float
+        Sums of the weights, and of weight times reward.
+    gain_squares, loss_squares : float
+        Sums of squares for the lower and for the upper end.
+
+    Examples
+    --------
+    >>> value = RunningValue()
+    >>> for weight, reward in [(2.0, 1.0), (0.0, 1.0)] * 100:
+    ...     value.add(weight, reward)
+    >>> value.interval() == anytime_interval([2.0, 0.0] * 100, [1.0] * 200)
+    True
+    """
+
+    events: int = 0
+    weight: float = 0.0
+    reward: float = 0.0
+    gain_squares: float = 0.0
+    loss_squares: float = 0.0
+
+    def add(self, weight: float, reward: float, low: float = 0.0, high: float = 1.0) -> None:
+        """Count an event; a reward outside the range from `low` to `high` counts as the nearer end."""
+        reward = min(max(reward, low), high)
+        gains, losses = self._totals(low, high)
+        unit = weight / (high - low)
+        self.gain_squares += (unit * (reward - low) - min(_so_far(gains, self.events), 1.0)) ** 2
+        self.loss_squares += (unit * (high - reward) - min(_so_far(losses, self.events), 1.0)) ** 2
+        self.events += 1
+        self.weight += weight
+        self.reward += weight * reward
+
+    def merge(self, other: RunningValue) -> None:
+        """Add what was counted elsewhere, such as on another shard, with the same range."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+    def interval(self, low: float = 0.0, high: float = 1.0, level: float = 0.95) -> Interval | None:
+        """The interval after these events, given the range they were added with; None before the first."""
+        if not self.events:
+            return None
+        squares = np.array([self.gain_squares, self.loss_squares])
+        below, above = _solve(
+            np.array(self._totals(low, high)), squares, np.full(2, self.events), _half(level)
+        ).tolist()
+        return Interval(self.reward / self.events, low + (high - low) * below, high - (high - low) * above)
+
+    def _totals(self, low: float, high: float) -> tuple[float, float]:
+        gains, losses = self.reward - low * self.weight, high * self.weight - self.reward
+        return gains / (high - low), losses / (high - low)
+
+
 def _lower_ends(x: Floats, events: Ints, alpha: float) -> Floats:
     """Lower ends for the mean of the conditional means of x >= 0, which are at most 1, after so many events."""
     sums = np.cumsum(x)
-    counts = np.arange(len(x), dtype=np.float64)
-    guesses = np.minimum((sums - x + 0.5) / (counts + 1.0), 1.0)  # the mean so far, started at 1/2
-    squares = np.cumsum((x - guesses) ** 2)[events - 1]
-    totals = sums[events - 1]
+    guesses = np.minimum(_so_far(sums - x, np.arange(len(x), dtype=np.float64)), 1.0)
+    squares = np.cumsum((x - guesses) ** 2)
+    return _solve(sums[events - 1], squares[events - 1], events, alpha)
+
+
+def _so_far(totals: Numbers, counts: Numbers) -> Numbers:
+    """The mean so far, started at 1/2; held at 1 or below, it is the guess c_t of the method."""
+    return (totals + 0.5) / (counts + 1.0)
+
+
+def _solve(totals: Floats, squares: Floats, events: Ints, alpha: float) -> Floats:
+    """The smallest means that the mixture has not refuted, by halving."""
     threshold = -math.log(alpha)
     bottom, top = np.zeros(len(events)), np.minimum(totals / events, 1.0)
     for _ in range(_HALVINGS):

@@ -14,21 +14,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
-from driftbandit.core import TIE, Floats, Ints
+from driftbandit.core import TIE, Floats
 from driftbandit.kernels.compile import finite, jit
-
-Bytes = NDArray[np.int8]
 
 # Slots of a row.
 COUNT, THETA = range(2)
 
 # Slots of the settings.
 RIDGE, SCALE, GROWTH, CONSTANT, OFFSET = range(5)
-
-# When to learn a logged event: never, only if the policy chose what was displayed, or always.
-NEVER, IF_CHOSEN, ALWAYS = range(3)
 
 # Above this many multiplications one matrix product scores a pool faster than plain loops do.
 _BLAS_WORK = 4096
@@ -215,38 +209,6 @@ def optimistic_arm(settings: Floats, bank: Floats, member: int, features: Floats
         if scores[k] >= best - TIE:
             return k
     return -1  # the model itself is not finite
-
-
-@jit
-def watch(
-    act: Floats,
-    test: Floats,
-    bank: Floats,
-    member: int,
-    features: Floats,
-    offsets: Ints,
-    shown: Ints,
-    rewards: Floats,
-    lessons: Bytes,
-    choices: Ints,
-) -> tuple[int, bool]:
-    """Go through logged events: write each choice into `choices`, then learn the displayed arm as `lessons` says.
-
-    Event t has the pool ``features[offsets[t]:offsets[t + 1]]``; `act` are the settings for choices, `test` those for
-    updates. Returns the number of events done, and False if the next one is not usable.
-    """
-    for event in range(len(shown)):
-        pool = features[offsets[event] : offsets[event + 1]]
-        choice = optimistic_arm(act, bank, member, pool)
-        if choice < 0:
-            return event, False
-        choices[event] = choice
-        lesson = lessons[event]
-        if (lesson == ALWAYS or (lesson == IF_CHOSEN and choice == shown[event])) and not update(
-            test, bank[member], pool[shown[event]], rewards[event]
-        ):
-            return event, False
-    return len(shown), True
 
 
 @jit

@@ -9,7 +9,8 @@ from numpy.random import Generator
 
 from driftbandit.core import LARGEST, Floats, Ints
 from driftbandit.kernels.compile import fill_in
-from driftbandit.kernels.ridge import Bytes, first_best, usable
+from driftbandit.kernels.ridge import first_best, usable
+from driftbandit.kernels.watching import Bytes
 from driftbandit.kernels.windows import NOT_FINITE, judge_round
 
 
@@ -180,5 +181,5 @@ class RewardModel:
         lessons: Bytes,
         choices: Ints,
     ) -> tuple[int, bool]:
-        """Go through logged events, choosing and learning; see `kernels.ridge.watch`. Only if `watches`."""
+        """Go through logged events, choosing and learning; see `kernels.watching.watch`. Only if `watches`."""
         raise NotImplementedError(f"{type(self).__name__}.watch")

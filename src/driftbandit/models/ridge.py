@@ -16,6 +16,7 @@ from numpy.random import Generator
 from driftbandit.core import Floats, Ints, as_number
 from driftbandit.kernels import ridge as kernel
 from driftbandit.kernels.compile import fill_in, jit
+from driftbandit.kernels.watching import Bytes, watch
 from driftbandit.kernels.windows import judge_round, judge_rounds
 from driftbandit.models.base import RewardModel
 
@@ -185,10 +186,10 @@ class RidgeModel(RewardModel):
         offsets: Ints,
         shown: Ints,
         rewards: Floats,
-        lessons: kernel.Bytes,
+        lessons: Bytes,
         choices: Ints,
     ) -> tuple[int, bool]:
-        return kernel.watch(self._act, self._test, bank, member, features, offsets, shown, rewards, lessons, choices)
+        return watch(self._act, self._test, bank, member, features, offsets, shown, rewards, lessons, choices)
 
 
 judge_ridge = jit(fill_in(judge_round, "judge_round_ridge", predict=kernel.predict, update=kernel.update))

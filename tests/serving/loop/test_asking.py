@@ -92,7 +92,7 @@ def test_what_a_policy_cannot_use_is_refused_and_what_its_shadow_cannot_use_is_n
     arms = [Arm("a", [1e9, 0.0, 0.0]), Arm("b", [0.0, 0.0, 0.0])]
     for number in range(8):
         world.decide(f"{number}", arms)
-    assert world.totals["shadow"] == {"decisions": 8, "agreed": 0, "ips": None, "snips": None}
+    assert world.totals["shadow"] == {"decisions": 8, "agreed": 0, "ips": None, "snips": None, "interval": None}
     for version, scoped in ((1, False), (2, True)):
         world.configure(version, policy="linucb", scoped=scoped)
         with pytest.raises(ValueError, match="too large beside the ridge") as refused:

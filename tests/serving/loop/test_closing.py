@@ -210,9 +210,9 @@ def test_a_new_shadow_is_not_judged_by_the_decisions_of_another(world: World) ->
     world.configure(1, policy="linucb", shadow=Plan("linucb", {"explore": 0.5}))
     world.decide("new")
     world.reward("new", 0.5)
-    assert world.totals["shadow"] == {"decisions": 1, "agreed": 1, "ips": None, "snips": None}
+    assert world.totals["shadow"] == {"decisions": 1, "agreed": 1, "ips": None, "snips": None, "interval": None}
     world.wait(5.0)
-    assert world.totals["shadow"] == {"decisions": 1, "agreed": 1, "ips": 0.5, "snips": 0.5}
+    assert world.totals["shadow"] == {"decisions": 1, "agreed": 1, "ips": 0.5, "snips": 0.5, "interval": None}
     assert world.totals["learned"] == 2, "the policy itself has not changed"
 
 

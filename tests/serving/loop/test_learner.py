@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from driftbandit.evaluation.anytime import anytime_interval
 from driftbandit.policies.choosing_memory.driftucb import DriftUCB
 from driftbandit.serving.api.views import totals
 from driftbandit.serving.engine.messages import Arm
@@ -197,6 +198,30 @@ def test_the_estimate_that_is_shown_is_that_of_the_log(world: World) -> None:
     assert shown["ips"] == pytest.approx(earned / len(closed))
     assert shown["snips"] == pytest.approx(earned / sum(weights))
     assert shown["ips"] != pytest.approx(shown["snips"])
+    assert shown["interval"] is None  # rewards without a declared range
+
+
+def test_the_shadows_interval_is_that_of_the_evaluation_and_outlives_a_restart(world: World) -> None:
+    settings = {"dim": 4, "policy": "linucb", "window": 5.0, "floor": 0.5, "reward_range": (0.0, 2.0)}
+    world.loop(**settings, shadow=Plan("linucb", {"explore": 0.1}))
+    run(world, 80, world.arms(np.random.default_rng(1).standard_normal((10, 4))))
+    events = [decode(body) for _, body in world.store.events(1, 0, 0, 10_000)]
+    rewards = {event.id: event.value for event in events if isinstance(event, Rewarded)}
+    now = max(event.time for event in events)
+    closed = [event for event in events if isinstance(event, Decided) and event.expires <= now]
+    weights = [(event.shadow == event.index) / event.propensity for event in closed]
+    found = anytime_interval(weights, [rewards.get(event.id, 0.0) for event in closed], low=0.0, high=2.0)
+    before = totals(world.engine, "x")["shadow"]
+    assert before["interval"] == pytest.approx([found.low, found.high], abs=1e-9)
+    assert found.low < before["ips"] < found.high < 2.0
+    state = State()
+    state.restore(world.engine.parts("x")[0].state.shot())
+    assert state.shadow_value == world.engine.parts("x")[0].state.shadow_value
+    state.restore(world.engine.parts("x")[0].state.core())  # as version 0.1.0 wrote it
+    assert state.shadow_value.events == 0
+    world.loop(version=1, **settings, shadow=Plan("linucb", {"explore": 0.2}))
+    assert totals(world.engine, "x")["shadow"] is None
+    assert world.engine.parts("x")[0].state.shadow_value.events == 0
 
 
 def test_closing_windows_counts_and_learns_each_reward_once() -> None:

@@ -16,11 +16,12 @@ from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.series import Bucket
 from driftbandit.serving.page import shell
 from driftbandit.serving.page.facts import Brief, Facts
-from driftbandit.serving.page.sections import all_sections
+from driftbandit.serving.page.sections import all_sections, tiles
 from driftbandit.serving.page.story import Event
 
 NOW = 1_790_000_000_000
-TOTALS = {"decisions": 1234, "open": 5, "missing": 6, "shadow": {"agreed": 1, "decisions": 2}}
+SHADOW = {"agreed": 1, "decisions": 2, "ips": 0.25, "interval": [0.1, 0.4]}
+TOTALS = {"decisions": 1234, "open": 5, "missing": 6, "shadow": SHADOW}
 MEMBER = {"miss_rate": 0.05, "spawn_bound": 0.1, "retire_bound": 0.2}
 
 
@@ -116,3 +117,11 @@ def test_an_element_escapes_attributes_and_text(name: str) -> None:
     ]
     alone = svg.tag("line", {"x1": name})
     assert read(alone) == [("tag", "line", ("x1", name)), ("end", "line")]
+
+
+def test_the_page_shows_what_the_shadow_would_earn_if_it_is_known() -> None:
+    known = facts("x", scoped=False)
+    assert "what its shadow would earn; 0.100 to 0.400" in tiles(known)
+    unknown = dataclasses.replace(known, totals=TOTALS | {"shadow": SHADOW | {"interval": None}})
+    assert "agrees with its shadow" in tiles(unknown)
+    assert "would earn" not in tiles(unknown)

@@ -27,7 +27,7 @@ from driftbandit.core import Change, Floats, Ints, Policy, ScopedPolicy, as_numb
 from driftbandit.evaluation.logged.progressive import UNIFORM, BestArm, RewardModel
 from driftbandit.evaluation.logged.valuation import Estimand, Valuation
 from driftbandit.evaluation.samples import Sample
-from driftbandit.kernels.ridge import ALWAYS, IF_CHOSEN, NEVER
+from driftbandit.kernels.watching import ALWAYS, IF_CHOSEN, NEVER
 from driftbandit.logs import Events
 
 LOGGER, ALIKE, BEST_ARM = "logger", "uniform", "best arm"

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from driftbandit.evaluation.anytime import RunningValue
+from driftbandit.evaluation.intervals import Interval
 from driftbandit.serving.api.errors import Problem
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import Decision, iso
@@ -69,11 +71,14 @@ def whole_number(name: str, text: str, low: int, high: int) -> int:
 
 def totals(engine: Engine, name: str) -> dict[str, Any]:
     """Counts of a loop over all its shards in this process."""
-    counts = Counts()
+    counts, shadow = Counts(), RunningValue()
+    bounds: tuple[float, float] | None = None
     waiting = scopes = 0
     for part in engine.parts(name):
         for field in Counts.__struct_fields__:
             setattr(counts, field, getattr(counts, field) + getattr(part.counts, field))
+        shadow.merge(part.state.shadow_value)
+        bounds = part.config.reward_range
         waiting += part.waiting
         scopes += len(part.models)
     found: dict[str, Any] = {
@@ -90,8 +95,14 @@ def totals(engine: Engine, name: str) -> dict[str, Any]:
             # What the shadow would have earned, by inverse propensity and its self-normalised variant.
             "ips": counts.shadow_ips,
             "snips": counts.shadow_snips,
+            # Holds at any time with 95 %, however often one looks; needs a reward range.
+            "interval": None if bounds is None else _ends(shadow.interval(*bounds)),
         }
     return found
+
+
+def _ends(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else [interval.low, interval.high]
 
 
 def stats(engine: Engine, name: str, tier: int) -> dict[str, Any]:

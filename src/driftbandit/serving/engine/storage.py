@@ -126,7 +126,7 @@ def save(store: Store, loop: Loop) -> None:
     """Save a snapshot of a loop, whose events must have been committed."""
     state, outbox, roles = loop.state, loop.outbox, loop.learner.roles
     rows = [(role, state.epochs[role], scope, packed) for role, models in roles for scope, packed in models.changed()]
-    shot = Snapshot(loop.number, loop.shard, state.seq, state.core(), rows, state.epochs)
+    shot = Snapshot(loop.number, loop.shard, state.seq, state.shot(), rows, state.epochs)
     store.commit(Batch(closed=[Closed(loop.number, loop.shard, outbox.closed)], snapshots=[shot]))
     loop.forget_closed()
     outbox.saved_at = state.seq

@@ -147,7 +147,7 @@ class Learner:
         if now >= state.bucket_ends:
             state.turn_over(now)
         counts, bucket = state.counts, state.bucket
-        default = state.config.default_reward
+        default, bounds = state.config.default_reward, state.config.reward_range
         records: list[Open] = []
         values: list[float] = []
         due = state.due.take(now)
@@ -169,6 +169,8 @@ class Learner:
                     counts.shadow_closed += 1
                     counts.shadow_weight += record.weight
                     counts.shadow_reward += record.weight * value
+                    if bounds is not None:
+                        state.shadow_value.add(record.weight, value, *bounds)
                 if not record.learned:
                     records.append(record)
                     values.append(value)

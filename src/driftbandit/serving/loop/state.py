@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from driftbandit.core import Change
+from driftbandit.evaluation.anytime import RunningValue
 from driftbandit.serving.loop.arms import Catalogue
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import AnyEvent, Catalogued, Configured, Run, encode
@@ -93,6 +96,12 @@ class Core(msgspec.Struct, array_like=True):
     series: Series
 
 
+class Shot(Core, array_like=True):
+    """A core with what is not part of a loop's digest, because stores of version 0.1.0 lack it."""
+
+    shadow_value: RunningValue = msgspec.field(default_factory=RunningValue)
+
+
 class State:
     """What one loop knows on one shard, apart from its models.
 
@@ -108,6 +117,9 @@ class State:
         Generation of the models of each role; it grows when new settings make the models start afresh.
     counts, series : Counts, Series
         What happened so far, and over time.
+    shadow_value : RunningValue
+        What the shadow would have earned, with an interval; in older stores it starts with the first event after the
+        upgrade. Only loops with a reward range have it.
     recent : dict
         Decisions by id: those that are open, and those that are closed but not in the store's index yet.
     due : Due
@@ -130,6 +142,7 @@ class State:
         "recent",
         "seq",
         "series",
+        "shadow_value",
         "time",
         "version",
     )
@@ -144,6 +157,7 @@ class State:
         self.catalogue: Catalogue | None = None
         self.epochs = (0, 0)
         self.counts = Counts()
+        self.shadow_value = RunningValue()
         self.series = Series()
         self.recent: dict[str, Open] = {}
         self.due = Due()
@@ -165,6 +179,7 @@ class State:
         shadow = first or before.shadow_key != config.shadow_key
         if shadow:
             self.counts.forget_shadow()
+            self.shadow_value = RunningValue()
         self.epochs = self.epochs[0] + main, self.epochs[1] + shadow
         return main, shadow
 
@@ -185,41 +200,49 @@ class State:
         self.bucket_ends = self.bucket.start + TIERS[0][0]
 
     def core(self) -> bytes:
+        """Everything that belongs to the loop's digest, as bytes."""
+        return msgspec.msgpack.encode(Core(**self._parts()))
+
+    def shot(self) -> bytes:
         """Everything as bytes, for a snapshot.
 
         >>> state = State()
         >>> state.configure(Configured(5, 1, b'{"policy": "ucb1"}'))
         (True, True)
         >>> again = State()
-        >>> again.restore(state.core())
-        >>> again.core() == state.core(), again.config.policy
+        >>> again.restore(state.shot())
+        >>> again.shot() == state.shot(), again.config.policy
         (True, 'ucb1')
         """
+        return msgspec.msgpack.encode(Shot(**self._parts(), shadow_value=self.shadow_value))
+
+    def _parts(self) -> dict[str, Any]:
+        """The fields of a core."""
         arms = self.catalogue
-        core = Core(
-            self.seq,
-            self.time,
-            self.version,
-            self.encoded_config,
-            self.arms_version,
-            None if arms is None else arms.ids,
-            None if arms is None else arms.encoded,
-            self.epochs,
-            self.counts,
-            [record for record in self.recent.values() if not record.closed],
-            self.series,
-        )
-        return msgspec.msgpack.encode(core)
+        return {
+            "seq": self.seq,
+            "time": self.time,
+            "version": self.version,
+            "config": self.encoded_config,
+            "arms_version": self.arms_version,
+            "arm_ids": None if arms is None else arms.ids,
+            "arm_features": None if arms is None else arms.encoded,
+            "epochs": self.epochs,
+            "counts": self.counts,
+            "open": [record for record in self.recent.values() if not record.closed],
+            "series": self.series,
+        }
 
     def restore(self, data: bytes) -> None:
-        """Take back what `core` returned."""
-        core = msgspec.msgpack.decode(data, type=Core)
+        """Take back what `shot` returned, or a snapshot of version 0.1.0."""
+        core = msgspec.msgpack.decode(data, type=Shot)
         self.seq, self.time, self.version = core.seq, core.time, core.version
         self.config, self.encoded_config = _decode_config(core.config), core.config
         self.arms_version = core.arms_version
         self.catalogue = None if core.arm_ids is None else Catalogue(core.arm_ids, core.arm_features)
         self.epochs = core.epochs
         self.counts, self.series = core.counts, core.series
+        self.shadow_value = core.shadow_value
         self.recent = {record.id: record for record in core.open}
         self.due = Due(core.open)
         self.bucket_ends = 0

@@ -48,6 +48,9 @@ def tiles(facts: Facts) -> Markup:
     ]
     if (shadow := totals["shadow"]) is not None:
         found.append(("agrees with its shadow", percent(shadow["agreed"] / shadow["decisions"])))
+        if shadow["interval"] is not None:
+            low, high = shadow["interval"]
+            found.append((f"what its shadow would earn; {number(low)} to {number(high)}", number(shadow["ips"])))
     return render("tiles.html", tiles=found)
 
 
