@@ -90,7 +90,7 @@ class Traits:
     def is_random(self) -> bool:
         """Whether `choose` may answer the same pool differently without having learned in between.
 
-        If False, callers keep answers and look them up until the next reward.
+        If False, callers keep answers and look them up until the next reward, unless `minds_pending`.
         """
         return True
 
@@ -100,7 +100,7 @@ class Traits:
     If True, the policy has `row_of` and `draws`, from which its choices can be computed without calling `choose`.
     """
 
-    minds_pending: ClassVar[bool] = False
+    minds_pending: bool = False
     """Whether `choose` takes `pending`, the number of its choices whose rewards are still to come.
 
     If True, the same pool may be answered differently as `pending` grows, so that a batch of choices made before any

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftbandit import UCB1, AdTS, DLinUCB, LinTS, LinUCB, RewardModel, check_policy
+from driftbandit import UCB1, AdTS, DLinUCB, DriftUCB, LinTS, LinUCB, RewardModel, check_policy
 from driftbandit.core import as_scope
 from driftbandit.policies.scoped.per_arm import PerArm
 from driftbandit.policies.scoped.per_scope import PerScope
@@ -456,3 +456,20 @@ def test_per_arm_forgets_the_arms_that_learned_longest_ago():
     for arm in (1, 2, 1, 3):
         policy.learn([1.0], 1.0, arm)
     assert policy.arms == (1, 3)
+
+
+def test_a_scopes_policy_is_told_what_is_pending_if_it_minds():
+    rng = np.random.default_rng(3)
+    pools = rng.standard_normal((200, 10, 4))
+    theta = rng.standard_normal(4)
+    alone, policy, careless = DriftUCB(4), PerScope(DriftUCB(4)), PerScope(LinUCB(4))
+    assert policy.minds_pending
+    assert not careless.minds_pending
+    for pool in pools[:50]:
+        reward = float(pool[0] @ theta + rng.standard_normal())
+        alone.learn(pool[0], reward)
+        policy.learn(pool[0], reward, scope="ann")
+    told = [[policy.choose(pool, scope="ann", pending=n) for pool in pools] for n in (0, 50)]
+    assert told == [[alone.choose(pool, pending=n) for pool in pools] for n in (0, 50)]
+    assert told[0] != told[1]
+    assert careless.choose(pools[0], scope="ann", pending=50) == careless.choose(pools[0], scope="ann")

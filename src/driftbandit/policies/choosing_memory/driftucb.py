@@ -124,7 +124,7 @@ class DriftUCB(PolicyBase):
 
     dim: int
     evidence: ClassVar[tuple[str, ...]] = ("log_evidence", "threshold", "shift_at")
-    minds_pending: ClassVar[bool] = True
+    minds_pending = True
     can_pool: ClassVar[bool] = True
     _parts = (*PolicyBase._parts, "_memo", "_bank", "_seen")
     _growing = frozenset({"_seen"})

@@ -94,6 +94,7 @@ class PerScope(Traits):
             raise ValueError(f"pool: expected a policy to copy that can be pooled, such as LinUCB, got {build!r}")
         self.build = copy.deepcopy(build)  # the caller may go on using the original
         self.dim = getattr(build, "dim", None)
+        self.minds_pending = isinstance(build, SavedPolicy) and getattr(build, "minds_pending", False)
         self.pool = bool(pool)
         self.max_scopes = as_count("max_scopes", max_scopes)
         self.rounds = 0
@@ -137,11 +138,17 @@ class PerScope(Traits):
         changes: tuple[Change, ...] = getattr(self.policy_of(scope), "changes", ())
         return changes
 
-    def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None, *, scope: Scope) -> int:
-        """Index of the arm to play, as the policy of `scope` sees it."""
+    def choose(
+        self, features: ArrayLike | None, arms: ArrayLike | None = None, *, scope: Scope, pending: int = 0
+    ) -> int:
+        """Index of the arm to play, as the policy of `scope` sees it.
+
+        `pending` is how many of this scope's rewards are still to come, for policies that mind.
+        """
         scope = as_scope(scope)
-        policy = self._find(scope)
-        index = policy.choose(features, arms)
+        policy: Any = self._find(scope)
+        minded = {"pending": pending} if pending and getattr(policy, "minds_pending", False) else {}
+        index: int = policy.choose(features, arms, **minded)
         self._use(scope, policy)
         return index
 
