@@ -99,10 +99,23 @@ def _vector(memo: Floats, experts: int, which: int) -> Floats:
 
 @jit
 def choose(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int) -> int:
-    """Index of the arm with the highest mean + c * deviation under the mixture, ties to the lowest, or NOT_USABLE.
+    """Index of the arm with the highest score, ties to the lowest, or NOT_USABLE."""
+    scores = arm_scores(rules, memo, bank, pool, pending)
+    if len(scores) == 0:
+        return NOT_USABLE
+    best = np.max(scores)
+    pick = 0
+    while scores[pick] < best - TIE * abs(best):
+        pick += 1
+    return pick
 
-    While nothing useful is known, the mean is 0 and the deviation is |x|. With many answers `pending`, the arm is the
-    best under weights drawn from the mixture.
+
+@jit
+def arm_scores(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int) -> Floats:
+    """mean + c * deviation of every arm under the mixture; empty if features are not usable.
+
+    While nothing useful is known, the mean is 0 and the deviation is |x|. With many answers `pending`, a score is the
+    mean under weights drawn from the mixture.
     """
     experts = len(rules) - RULES
     units = units_of(memo, experts)
@@ -122,12 +135,12 @@ def choose(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int
             mean += features[k, i] * model[THETA + i]
             size += (features[k, i] * units[i]) ** 2
         if not finite(size):
-            return NOT_USABLE
+            return np.empty(0)
         scores[k] = mean
         largest = max(largest, size)
         least = min(least, size)
     if largest < _SMALLEST:
-        return 0
+        return np.zeros(count)
     most = _LARGEST * memo[FIRST_SQUARE]
     if memo[SPREAD] > 0.0:
         most = max(most, largest)
@@ -137,17 +150,13 @@ def choose(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int
         for k in range(count):
             scores[k] = rules[EXPLORE] * math.sqrt(_size(features[k], units))
     elif largest > most:
-        return NOT_USABLE
+        return np.empty(0)
     elif pending < draws.OUTSTANDING:
         variances = squares(model, features)
         explore = mixture.exploration(memo, rules[EXPLORE], rules[EXPLORE_MOST], model, variances, units)
         for k in range(count):
             scores[k] += explore * math.sqrt(variances[k])
-    best = np.max(scores)
-    pick = 0
-    while scores[pick] < best - TIE * abs(best):
-        pick += 1
-    return pick
+    return scores
 
 
 @jit
