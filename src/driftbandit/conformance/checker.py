@@ -71,8 +71,8 @@ def check_policy(policy: Policy | ScopedPolicy, *, dim: int | None = None) -> No
             checker.late_rewards,
             checker.pools,
             checker.purity,
-            checker.ranks,
             checker.copies,
+            checker.ranks,
             checker.scopes,
             checker.bad_input,
         ):
@@ -202,6 +202,21 @@ class _Checker:
             if draws_of(policy) == drawn:
                 self.require(self.snapshot(policy) == before, "choose must change nothing but random generators")
 
+    def copies(self) -> None:
+        policy = self.trained()
+        twins: dict[str, Any] = {
+            "copy.deepcopy": copy.deepcopy(policy),
+            "pickle": pickle.loads(pickle.dumps(policy)),
+        }
+        if hasattr(policy, "state"):
+            twins["restore(state())"] = self.fresh().restore(policy.state())
+        expected = self.play(policy, 3)
+        for how, twin in twins.items():
+            alike = self.play(twin, 3) == expected
+            if hasattr(policy, "state"):  # otherwise compare choices only: equal objects may be pickled differently
+                alike = alike and self.snapshot(policy) == self.snapshot(twin)
+            self.require(alike, f"{how} must continue bit for bit")
+
     def ranks(self) -> None:
         """A policy with `rank` puts first what `choose` plays, names no arm twice, and is left as it was."""
         if not hasattr(self.original, "rank"):
@@ -223,21 +238,6 @@ class _Checker:
                 self.require(self.snapshot(policy) == before, "rank must change nothing but random generators")
         self.refuses(policy, {f"rank with k={k!r}": partial(ask, features, k, arms) for k in (0, -1, 1.5, None)})
         self.refuses(policy, {"rank from an empty pool": partial(ask, features[:0], 1, arms[:0])})
-
-    def copies(self) -> None:
-        policy = self.trained()
-        twins: dict[str, Any] = {
-            "copy.deepcopy": copy.deepcopy(policy),
-            "pickle": pickle.loads(pickle.dumps(policy)),
-        }
-        if hasattr(policy, "state"):
-            twins["restore(state())"] = self.fresh().restore(policy.state())
-        expected = self.play(policy, 3)
-        for how, twin in twins.items():
-            alike = self.play(twin, 3) == expected
-            if hasattr(policy, "state"):  # otherwise compare choices only: equal objects may be pickled differently
-                alike = alike and self.snapshot(policy) == self.snapshot(twin)
-            self.require(alike, f"{how} must continue bit for bit")
 
     def scopes(self) -> None:
         """The names of scopes do not matter, and a policy with `scopes_apart` treats each scope as if it were alone."""

@@ -24,6 +24,7 @@ _DESCRIBES = {
     "minds_pending": "choose",
     "ranks_by_scores": "choose",
     "scores": "choose",
+    "rank": "choose",
     "scopes_apart": "learn",
     "learns_many": "learn",
     "can_pool": "learn",
