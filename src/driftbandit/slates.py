@@ -23,8 +23,8 @@ Examples
 [(0, 0.0), (1, 1.0)]
 >>> learn_slate(policy, pool[shown], lessons)
 ()
->>> policy.choose(pool)
-1
+>>> policy.rank(pool, k=3)  # nothing is known of the third arm, so it is tried next
+[2, 1, 0]
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from driftbandit.core import Change, Floats, Ints, as_count
 Method = Literal["features", "rewards", "thinning"]
 
 _LEAST = 1e-6
-"""Least probability of examination that is estimated: a position without clicks is not known to be never seen."""
+"""Least probability that is estimated: a position without clicks is not known to be never looked at."""
 
 _SETTLED = 1e-9
 """The estimate is done when no probability moves by more than this in a step."""
@@ -124,9 +124,10 @@ def position_weighted(
         Probability of looking at each position, above 0 and at most 1. Only their ratios matter for the order of arms.
     method : {'features', 'rewards', 'thinning'}
         'features': the click is learned for e_p x. Right for models that are linear in the features, since then e_p a =
-        (e_p x)'theta: a position that is hardly looked at teaches hardly anything. 'rewards': the reward is divided by
-        e_p, which is right on average and noisy. 'thinning': clicks are learned, and what was not clicked only with
-        probability e_p; rates come out a little low, a / (1 + a - e_p a), for any model, also for one without features.
+        (e_p x)'theta: a position that is hardly looked at teaches hardly anything. 'thinning': clicks are learned, and
+        what was not clicked only with probability e_p; rates come out a little low, a / (1 + a - e_p a), for any model,
+        also for one without features. 'rewards': the reward is divided by e_p, which is right on average and noisy; a
+        policy that looks for changes takes this noise for changes, over and over.
     generator : numpy.random.Generator, optional
         What decides in 'thinning', which needs one.
 
@@ -223,7 +224,7 @@ def examination_of(clicks: ArrayLike, arms: ArrayLike | None = None, *, most_ste
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> liked = rng.random((20_000, 3)) < 0.3
-    >>> seen = rng.random((20_000, 3)) < [1.0, 0.5, 0.25]
+    >>> seen = rng.random((20_000, 3)) < [1.0, 0.5, 0.2]
     >>> examination_of(liked & seen).round(1).tolist()
     [1.0, 0.5, 0.2]
     """
@@ -251,7 +252,7 @@ def _fit(rows: Ints, table: Floats, most_steps: int) -> Floats:
     seen = np.full(size[1], 0.5)
     liked = np.full((size[0], 1), 0.5)
     for _ in range(most_steps):
-        missed = (shown - clicked) / (1.0 - seen * liked)
+        missed = (shown - clicked) / np.maximum(1.0 - seen * liked, _LEAST)
         # Of what was shown without a click, the part that was looked at, and the part that was liked.
         now_seen = (clicked + missed * seen * (1.0 - liked)).sum(axis=0) / shown.sum(axis=0)
         now_liked = (clicked + missed * liked * (1.0 - seen)).sum(axis=1, keepdims=True) / shown.sum(

@@ -59,11 +59,13 @@ POLICIES: dict[str, Callable[[int], PolicyBase]] = {
 
 
 @dataclass(frozen=True)
-class Run:
-    """One policy that learned from all lists: clicks per 100 lists, and how many changes it reported."""
+class Line:
+    """A policy that learns in one way: clicks per 100 lists, and how many changes it reported, for every seed."""
 
-    clicks: float
-    changes: int
+    policy: str
+    learns: str
+    clicks: list[float]
+    changes: list[int]
 
 
 def world(lists: int) -> World:
@@ -107,8 +109,11 @@ def estimated_looks(people: str, seed: int, lists: int = TRIAL) -> Floats:
     return slates.examination_of(np.array(clicks))
 
 
-def play(policy: PolicyBase, teach: Teach, people: str, rounds: Rounds, looks: Floats) -> Run:
-    """Show lists to people and learn from their clicks; who likes what and looks where depends on the seed alone."""
+def play(policy: PolicyBase, teach: Teach, people: str, rounds: Rounds, looks: Floats) -> tuple[float, int]:
+    """Show lists to people and learn from their clicks; returns clicks per 100 lists, and the number of changes.
+
+    Who likes what and who looks where depends on the seed alone.
+    """
     draws = np.random.default_rng([rounds.seed, 2])
     likings, lookings = draws.random(rounds.means.shape), draws.random((len(rounds), LENGTH))
     rng = np.random.default_rng([rounds.seed, 3])
@@ -119,7 +124,7 @@ def play(policy: PolicyBase, teach: Teach, people: str, rounds: Rounds, looks: F
         total += expected_clicks(people, rates[shown])
         clicks = clicks_of(people, likings[t, shown] < rates[shown], lookings[t] < LOOKS)
         changes += len(slates.learn_slate(policy, pool[shown], teach(clicks, looks, rng)))
-    return Run(100.0 * total / len(rounds), changes)
+    return 100.0 * total / len(rounds), changes
 
 
 def best_possible(people: str, rounds: Rounds) -> float:
@@ -128,44 +133,36 @@ def best_possible(people: str, rounds: Rounds) -> float:
     return 100.0 * float(np.mean([expected_clicks(people, rates) for rates in lists]))
 
 
-def measure(people: str, seeds: Sequence[int], lists: int = LISTS) -> Iterator[tuple[str, list[float]]]:
-    """Play every policy with every teacher: the best possible first, then (name, figures of all seeds)."""
+def measure(people: str, seeds: Sequence[int], lists: int = LISTS) -> Iterator[Line]:
+    """Play every policy with every way to learn, after the best that is possible."""
     worlds = [world(lists).rounds(seed) for seed in seeds]
-    guesses = [estimated_looks(people, seed) for seed in seeds]
-    yield "best possible", [best_possible(people, rounds) for rounds in worlds]
+    yield Line("best possible", "–", [best_possible(people, rounds) for rounds in worlds], [])
     given = [LOOKS] * len(seeds)
-    ways = [(name, teach, given) for name, teach in TEACHERS.items()]
-    ways += [(f"{name}, estimated", TEACHERS[name], guesses) for name in ESTIMATED]
+    guesses = [estimated_looks(people, seed) for seed in seeds]
+    ways = []
+    for name, teach in TEACHERS.items():
+        ways.append((name, teach, given))
+        if name in ESTIMATED:
+            ways.append((f"{name}, estimated", teach, guesses))
     for title, build in POLICIES.items():
-        for name, teach, looks in sorted(ways, key=lambda way: list(TEACHERS).index(way[0].split(",")[0])):
+        for name, teach, looks in ways:
             runs = [
                 play(build(rounds.dim), teach, people, rounds, one) for rounds, one in zip(worlds, looks, strict=True)
             ]
-            yield f"{title} | {name}", [run.clicks for run in runs]
-            yield f"{title} | {name} | changes", [run.changes for run in runs]
+            yield Line(title, name, [clicks for clicks, _ in runs], [changes for _, changes in runs])
 
 
-def table_of(people: str, figures: Sequence[tuple[str, list[float]]]) -> Table:
+def table_of(people: str, lines: Sequence[Line]) -> Table:
     """Mean ± standard deviation of each line, and its gain over the same policy taught naively."""
-    found = dict(figures)
-    lines = []
-    for name, clicks in figures:
-        if name.endswith("| changes"):
-            continue
-        title, _, teacher = name.partition(" | ")
-        base = found.get(f"{title} | naive")
-        changes = found.get(f"{name} | changes")
-        lines.append(
-            (
-                title,
-                teacher or "–",
-                spread(clicks),
-                "–" if base is None or teacher == "naive" else spread(np.subtract(clicks, base), sign="+"),
-                f"{np.mean(changes):.1f}" if changes and title == "DriftUCB" else "–",
-            )
-        )
+    naive = {line.policy: line.clicks for line in lines if line.learns == "naive"}
+    cells = []
+    for line in lines:
+        compared = line.policy in naive and line.learns != "naive"
+        gain = spread(np.subtract(line.clicks, naive[line.policy]), sign="+") if compared else "–"
+        changes = f"{np.mean(line.changes):.1f}" if any(line.changes) else "–"
+        cells.append((line.policy, line.learns, spread(line.clicks), gain, changes))
     heads = ("policy", "learns", "clicks per 100 lists", "more than naively", f"changes ({SHIFTS} shifts)")
-    return Table(f"People who {PEOPLE[people]}", heads, tuple(lines))
+    return Table(f"People who {PEOPLE[people]}", heads, tuple(cells))
 
 
 def spread(values: Sequence[float] | Floats, sign: str = "") -> str:
@@ -182,8 +179,8 @@ def main() -> None:
     parser.add_argument("--lists", type=int, default=LISTS, help="lists per run")
     given = parser.parse_args()
     for people, words in PEOPLE.items():
-        figures = list(measure(people, range(given.seed, given.seed + given.seeds), given.lists))
-        print(f"People who {words}:\n\n{table_of(people, figures).markdown()}\n", flush=True)
+        lines = list(measure(people, range(given.seed, given.seed + given.seeds), given.lists))
+        print(f"People who {words}:\n\n{table_of(people, lines).markdown()}\n", flush=True)
 
 
 if __name__ == "__main__":
