@@ -157,7 +157,7 @@ class DriftUCB(PolicyBase):
         pool = as_pool(features, self.dim)
         if pending != 0:
             pending = as_count("pending", pending, 0)
-        best = drift.choose(self._rules, self._memo, self._bank, pool, pending)
+        best: int = drift.choose(self._rules, self._memo, self._bank, pool, pending)
         if best < 0:
             raise self._not_usable(pool)
         return best
@@ -168,7 +168,7 @@ class DriftUCB(PolicyBase):
     def scores(self, features: ArrayLike | None, arms: ArrayLike | None = None, *, pending: int = 0) -> Floats:
         """Score of every candidate, the highest of which `choose` plays; arguments are as in `choose`."""
         pool = as_pool(features, self.dim)
-        scores = drift.arm_scores(self._rules, self._memo, self._bank, pool, as_count("pending", pending, 0))
+        scores: Floats = drift.arm_scores(self._rules, self._memo, self._bank, pool, as_count("pending", pending, 0))
         if not len(scores):
             raise self._not_usable(pool)
         return scores

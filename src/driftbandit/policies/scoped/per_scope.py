@@ -141,7 +141,10 @@ class PerScope(Traits):
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None, *, scope: Scope) -> int:
         """Index of the arm to play, as the policy of `scope` sees it."""
-        index: int = self._ask(scope, lambda policy: policy.choose(features, arms))
+        scope = as_scope(scope)
+        policy = self._find(scope)
+        index = policy.choose(features, arms)
+        self._use(scope, policy)
         return index
 
     def scores(self, features: ArrayLike | None, arms: ArrayLike | None = None, *, scope: Scope) -> Floats:
