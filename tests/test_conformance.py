@@ -156,6 +156,32 @@ class LosesItsMemory(Broken):
         self._model.reset(self._row)
 
 
+class RanksAnotherFirst(Broken):
+    def rank(self, features, k, arms=None):
+        return super().rank(features, len(features), arms)[::-1][:k]
+
+
+class RepeatsItself(Broken):
+    def rank(self, features, k, arms=None):
+        return super().rank(features, 1, arms) * k
+
+
+class ListsTooMany(Broken):
+    def rank(self, features, k, arms=None):
+        return super().rank(features, k + 1, arms)
+
+
+class CountsRanks(Broken):
+    def rank(self, features, k, arms=None):
+        self.rounds += 1
+        return super().rank(features, k, arms)
+
+
+class TakesAnyLength(Broken):
+    def rank(self, features, k, arms=None):
+        return super().rank(features, max(k or 1, 1), arms)
+
+
 class NeedsChooseFirst(Broken):
     chosen = False
 
@@ -183,6 +209,11 @@ class NeedsChooseFirst(Broken):
         (RaisesTypeErrors, "must raise ValueError, raised TypeError"),
         (CountsFailures, "leave the policy as it was"),
         (LosesItsMemory, "bit for bit"),
+        (RanksAnotherFirst, "rank must put first what choose plays"),
+        (RepeatsItself, "rank with k=2 must list 2 different indices"),
+        (ListsTooMany, "rank with k=1 must list 1 different indices"),
+        (CountsRanks, "rank must change nothing but random generators"),
+        (TakesAnyLength, "rank with k=0 must raise ValueError"),
     ],
 )
 def test_a_broken_promise_is_named(broken, promise):

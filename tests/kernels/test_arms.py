@@ -141,7 +141,7 @@ def test_unseen_arms_are_played_first_and_at_random():
     table.add(1, 1.0, 0)
     pool = np.array([1, 7, 8, 9])
     rng = np.random.default_rng(0)
-    picks = [table.pick(pool, "ucb1", rng) for _ in range(300)]
+    picks = [table.best(pool, table.rule("ucb1"), rng) for _ in range(300)]
     counts = np.bincount(picks, minlength=4)
     assert counts[0] == 0
     assert counts[1:].min() > 70  # 100 expected each, standard deviation 8
@@ -153,10 +153,10 @@ def test_an_imaginary_play_replaces_unconditional_exploration():
         table.add(1, 1.0, now)
     pool = np.array([1, 7])
     rng = np.random.default_rng(0)
-    assert table.pick(pool, "ucb1", rng) == 1
-    assert table.pick(pool, "ucb1", rng, prior_mean=0.0, prior_count=100.0) == 0
+    assert table.best(pool, table.rule("ucb1"), rng) == 1
+    assert table.best(pool, table.rule("ucb1", prior_mean=0.0, prior_count=100.0), rng) == 0
 
 
 def test_a_million_arms():
     table = ArmTable(max_arms=10)
-    assert 0 <= table.pick(np.arange(1_000_000), "ucb_tuned", np.random.default_rng(0)) < 1_000_000
+    assert 0 <= table.best(np.arange(1_000_000), table.rule("ucb_tuned"), np.random.default_rng(0)) < 1_000_000

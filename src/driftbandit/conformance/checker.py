@@ -28,9 +28,10 @@ def check_policy(policy: Policy | ScopedPolicy, *, dim: int | None = None) -> No
     """Check a fresh policy against the contract in `Policy`, or in `ScopedPolicy` if it says that it `is_scoped`.
 
     Covers the signatures of `choose` and `learn`, determinism, independence of the two, late rewards, pools of one and
-    of a million arms, pool order, that `choose` changes nothing but random generators, `state` and `restore`, pickle
-    and deepcopy (where the policy offers them, including its random generator), scopes, and bad input: it must raise
-    ValueError and leave the policy as it was. The policy itself is not changed.
+    of a million arms, pool order, that `choose` changes nothing but random generators, that `rank`, if there is one,
+    agrees with `choose`, `state` and `restore`, pickle and deepcopy (where the policy offers them, including its random
+    generator), scopes, and bad input: it must raise ValueError and leave the policy as it was. The policy itself is not
+    changed.
 
     Parameters
     ----------
@@ -71,6 +72,7 @@ def check_policy(policy: Policy | ScopedPolicy, *, dim: int | None = None) -> No
             checker.pools,
             checker.purity,
             checker.copies,
+            checker.ranks,
             checker.scopes,
             checker.bad_input,
         ):
@@ -214,6 +216,28 @@ class _Checker:
             if hasattr(policy, "state"):  # otherwise compare choices only: equal objects may be pickled differently
                 alike = alike and self.snapshot(policy) == self.snapshot(twin)
             self.require(alike, f"{how} must continue bit for bit")
+
+    def ranks(self) -> None:
+        """A policy with `rank` puts first what `choose` plays, names no arm twice, and is left as it was."""
+        if not hasattr(self.original, "rank"):
+            return
+        policy = self.trained()
+        self.choose(policy, *self.pool(self.rng))  # from here on its scope is the latest one
+        ask = partial(policy.rank, **self.whose[0])
+        for k in range(1, _POOL + 2):
+            features, arms = self.pool(self.rng)
+            chosen = self.choose(copy.deepcopy(policy), features, arms)
+            before, drawn = self.snapshot(policy), draws_of(policy)
+            ranked = ask(features, k, arms)
+            places = range(len(arms))
+            fine = isinstance(ranked, list) and all(index in places for index in ranked)
+            fine = fine and len(set(ranked)) == len(ranked) == min(k, len(arms))
+            self.require(fine, f"rank with k={k} must list {min(k, _POOL)} different indices, got {ranked!r}")
+            self.require(ranked[0] == chosen, f"rank must put first what choose plays, {chosen}, got {ranked!r}")
+            if draws_of(policy) == drawn:
+                self.require(self.snapshot(policy) == before, "rank must change nothing but random generators")
+        self.refuses(policy, {f"rank with k={k!r}": partial(ask, features, k, arms) for k in (0, -1, 1.5, None)})
+        self.refuses(policy, {"rank from an empty pool": partial(ask, features[:0], 1, arms[:0])})
 
     def scopes(self) -> None:
         """The names of scopes do not matter, and a policy with `scopes_apart` treats each scope as if it were alone."""

@@ -7,6 +7,8 @@ were never played have no row.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -161,10 +163,32 @@ def best_of_pool(slots: Ints, ids: Ints, stats: Floats, pool: Ints, settings: Se
     return 0, unseen
 
 
-best_ucb = jit(fill_in(best_of_pool, "best_ucb", index=_ucb_index))
-best_discounted = jit(fill_in(best_of_pool, "best_discounted", index=_discounted_index))
-best_kl = jit(fill_in(best_of_pool, "best_kl", index=_kl_index))
-best_tuned = jit(fill_in(best_of_pool, "best_tuned", index=_tuned_index))
+def scores_of_pool(slots: Ints, ids: Ints, stats: Floats, pool: Ints, settings: Settings) -> Floats:
+    """Indices of all arms of the pool; a template as `best_of_pool` is."""
+    scores = np.empty(len(pool))
+    for k in range(len(pool)):
+        scores[k] = index(stats, find(slots, ids, pool[k]), settings)
+    return scores
+
+
+class Rule(NamedTuple):
+    """An index of arms: how the best arm of a pool is found, and the scores that this compares."""
+
+    best: Callable[[Ints, Ints, Floats, Ints, Settings, int], tuple[int, int]]
+    scores: Callable[[Ints, Ints, Floats, Ints, Settings], Floats]
+
+
+def _rule(name: str, index: Callable[[Floats, int, Settings], float]) -> Rule:
+    return Rule(
+        jit(fill_in(best_of_pool, f"best_{name}", index=index)),
+        jit(fill_in(scores_of_pool, f"scores_{name}", index=index)),
+    )
+
+
+UCB = _rule("ucb", _ucb_index)
+DISCOUNTED = _rule("discounted", _discounted_index)
+KL = _rule("kl", _kl_index)
+TUNED = _rule("tuned", _tuned_index)
 
 
 @jit

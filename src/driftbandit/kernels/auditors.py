@@ -68,10 +68,26 @@ def best_arm(
     count: int,
     features: Floats,
 ) -> int:
-    """Index of the arm with the highest score, given by the member trusted about the arm; -1 if not usable."""
+    """Index of the arm with the highest score; -1 if features are not usable."""
+    return kernel.first_best(arm_scores(act, test, audit, rules, bank, auditors, biases, count, features))
+
+
+@jit
+def arm_scores(
+    act: Floats,
+    test: Floats,
+    audit: Floats,
+    rules: Floats,
+    bank: Floats,
+    auditors: Floats,
+    biases: Floats,
+    count: int,
+    features: Floats,
+) -> Floats:
+    """Score of every arm, given by the member trusted about the arm; NaN if features are not usable."""
+    scores = np.full(len(features), math.nan)
     if not kernel.usable(features, act[kernel.RIDGE]):
-        return -1
-    scores = np.empty(len(features))
+        return scores
     for k in range(len(features)):
         x = features[k]
         m = trusted(test, audit, rules, bank, auditors, biases, count, x)
@@ -83,7 +99,7 @@ def best_arm(
             for i in range(len(x)):
                 square += x[i] * x[i]
             scores[k] = kernel.radius(act, 0.0, len(x)) * math.sqrt(square / act[kernel.RIDGE])
-    return kernel.first_best(scores)
+    return scores
 
 
 @jit

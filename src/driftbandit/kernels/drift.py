@@ -16,12 +16,13 @@ because each costs time at every call.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from driftbandit.core import TIE, Floats
 from driftbandit.kernels import draws, evidence, frames, mixture
-from driftbandit.kernels.compile import finite, jit
+from driftbandit.kernels.compile import fill_in, finite, jit
 from driftbandit.kernels.experts import learn_expert, start_experts
 from driftbandit.kernels.ridge import COUNT, LARGEST_SQUARE, THETA, absorb, multiply, squares
 from driftbandit.kernels.scales import (
@@ -98,11 +99,33 @@ def _vector(memo: Floats, experts: int, which: int) -> Floats:
 
 
 @jit
-def choose(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int) -> int:
-    """Index of the arm with the highest mean + c * deviation under the mixture, ties to the lowest, or NOT_USABLE.
+def _pick(scores: Floats, usable: bool) -> int:
+    """Index of the highest score, ties to the lowest, or NOT_USABLE."""
+    if not usable:
+        return NOT_USABLE
+    best = np.max(scores)
+    pick = 0
+    while scores[pick] < best - TIE * abs(best):
+        pick += 1
+    return pick
 
-    While nothing useful is known, the mean is 0 and the deviation is |x|. With many answers `pending`, the arm is the
-    best under weights drawn from the mixture.
+
+@jit
+def _keep(scores: Floats, usable: bool) -> Floats:
+    """The scores; none if features are not usable."""
+    return scores if usable else scores[:0]
+
+
+def finish(scores: Floats, usable: bool) -> Any:
+    """What to make of the scores; a placeholder that `fill_in` replaces."""
+    raise NotImplementedError
+
+
+def _score(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int) -> Any:
+    """Score every arm by mean + c * deviation under the mixture; a template, in which `finish` is filled in.
+
+    While nothing useful is known, the mean is 0 and the deviation is |x|. With many answers `pending`, a score is the
+    mean under weights drawn from the mixture.
     """
     experts = len(rules) - RULES
     units = units_of(memo, experts)
@@ -122,12 +145,13 @@ def choose(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int
             mean += features[k, i] * model[THETA + i]
             size += (features[k, i] * units[i]) ** 2
         if not finite(size):
-            return NOT_USABLE
+            return finish(scores, False)
         scores[k] = mean
         largest = max(largest, size)
         least = min(least, size)
     if largest < _SMALLEST:
-        return 0
+        scores[:] = 0.0
+        return finish(scores, True)
     most = _LARGEST * memo[FIRST_SQUARE]
     if memo[SPREAD] > 0.0:
         most = max(most, largest)
@@ -137,17 +161,13 @@ def choose(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int
         for k in range(count):
             scores[k] = rules[EXPLORE] * math.sqrt(_size(features[k], units))
     elif largest > most:
-        return NOT_USABLE
+        return finish(scores, False)
     elif pending < draws.OUTSTANDING:
         variances = squares(model, features)
         explore = mixture.exploration(memo, rules[EXPLORE], rules[EXPLORE_MOST], model, variances, units)
         for k in range(count):
             scores[k] += explore * math.sqrt(variances[k])
-    best = np.max(scores)
-    pick = 0
-    while scores[pick] < best - TIE * abs(best):
-        pick += 1
-    return pick
+    return finish(scores, True)
 
 
 @jit
@@ -317,3 +337,10 @@ def _replace(memo: Floats, weights: Floats, incumbent: Floats, rungs: Floats, be
     incumbent[:] = rungs[best]
     evidence.clear(rungs)
     memo[ALARMS] += 1.0
+
+
+choose = jit(fill_in(_score, "choose", finish=_pick))
+"""Index of the arm with the highest score, or NOT_USABLE."""
+
+arm_scores = jit(fill_in(_score, "arm_scores", finish=_keep))
+"""Scores of all arms; none if features are not usable."""

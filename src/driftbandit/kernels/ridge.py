@@ -74,6 +74,15 @@ def predict(settings: Floats, row: Floats, x: Floats) -> tuple[float, float]:
 
 
 @jit
+def predictions(settings: Floats, row: Floats, features: Floats) -> Floats:
+    """Predicted reward and confidence width of every arm, shape (K, 2); NaN where features are not usable."""
+    result = np.empty((len(features), 2))
+    for k in range(len(features)):
+        result[k] = predict(settings, row, features[k])
+    return result
+
+
+@jit
 def update(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
     """Absorb one reward: rank-one update of A^-1, and of theta along A^-1 x; False, and no update, if not usable."""
     z, mean, square = project(settings, row, x)

@@ -9,7 +9,7 @@ from numpy.random import Generator
 
 from driftbandit.core import LARGEST, Floats, Ints
 from driftbandit.kernels.compile import fill_in
-from driftbandit.kernels.ridge import first_best, usable
+from driftbandit.kernels.ridge import first_best, predictions, usable
 from driftbandit.kernels.watching import Bytes
 from driftbandit.kernels.windows import NOT_FINITE, judge_round
 
@@ -19,9 +19,9 @@ class RewardModel:
 
     A model object holds settings only. What it has learned lives in a flat float64 row of length `size`, owned by the
     policy, so that any number of members share one model object and saving a policy is saving arrays. Write `reset`,
-    `predict` and `update`; `choose` and `judge` come from here, in plain Python. The shipped models replace `choose`
-    and `judge` with compiled versions. A subclass of a shipped model that overrides `predict`, `update` or `score` gets
-    the plain versions back, which call the overridden methods.
+    `predict` and `update`; `choose`, `scores` and `judge` come from here, in plain Python. The shipped models replace
+    `choose` and `judge` with compiled versions. A subclass of a shipped model that overrides `predict`, `update` or
+    `score` gets the plain versions back, which call the overridden methods.
 
     Parameters
     ----------
@@ -132,8 +132,22 @@ class RewardModel:
 
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
         """Index of the arm that row `member` would play, by default by prediction + width; -1 if not finite."""
-        scores = np.array([self.score(bank[member], x) for x in features], dtype=np.float64)
-        return first_best(scores)
+        return first_best(self.scores(bank, member, features, generator))
+
+    @property
+    def chooses_by_scores(self) -> bool:
+        """Whether `choose` plays the highest of `scores`; not in a subclass that overrides `choose` alone."""
+        kind = next(kind for kind in type(self).__mro__ if vars(kind).keys() & {"choose", "scores"})
+        return "scores" in vars(kind)
+
+    def scores(self, bank: Floats, member: int, features: Floats, generator: Generator) -> Floats:
+        """Scores of all arms, of which `choose` plays the highest; not finite where features are not usable."""
+        row = bank[member]
+        settings = self.scoring(row)
+        if settings is None:
+            return np.array([self.score(row, x) for x in features], dtype=np.float64)
+        scores: Floats = predictions(settings, row, features).sum(axis=1)
+        return scores
 
     def score(self, row: Floats, x: Floats) -> float:
         """How promising an arm is, the higher the better; NaN if its features are not usable."""

@@ -75,6 +75,12 @@ class LogisticModel(RewardModel):
         # The link is increasing, so the arm with the highest upper bound on x'theta has the highest click bound.
         return kernel.optimistic_arm(self._settings, bank, member, features)
 
+    def scores(self, bank: Floats, member: int, features: Floats, generator: Generator) -> Floats:
+        if not self._fast_choose:
+            return super().scores(bank, member, features, generator)
+        scores: Floats = kernel.predictions(self._settings, bank[member], features).sum(axis=1)
+        return scores
+
     def judge(self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
         if not self._fast_judge:
             return super().judge(bank, ledger, rules, count, x, reward)

@@ -81,3 +81,5 @@ class PriorRidge(RidgeModel):
     def choose(self, bank: Floats, member: int, features: Floats, generator: Generator) -> int:
         row = bank[member]
         return ridge.optimistic_arm(row[self._acting], row[self._own].reshape(1, -1), 0, features)
+
+    scores = RidgeModel.scores

@@ -151,6 +151,8 @@ class RidgeModel(RewardModel):
             return super().choose(bank, member, features, generator)
         return kernel.optimistic_arm(self._act, bank, member, features)
 
+    scores = RewardModel.scores
+
     def judge(self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
         if not self._fast_judge:
             return super().judge(bank, ledger, rules, count, x, reward)

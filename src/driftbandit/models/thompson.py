@@ -68,9 +68,25 @@ class ThompsonModel(RidgeModel):
         noise = generator.standard_normal(self.dim)
         return kernel.sampled_theta_arm(bank, member, features, noise, self._spread)
 
+    def scores(self, bank: Floats, member: int, features: Floats, generator: Generator) -> Floats:
+        if not kernel.usable(features, self.ridge):  # before anything is drawn
+            return np.full(len(features), np.nan)
+        if not self._keeps_score:
+            return super().scores(bank, member, features, generator)
+        row = bank[member]
+        if self._per_arm or not self._keeps_predict:
+            return drawn_scores(self, self._draw, row, features, generator)
+        return features @ kernel.sampled_theta(row, generator.standard_normal(self.dim), self._spread)
+
 
 def draw_around(model: RidgeModel, settings: Floats, row: Floats, features: Floats, generator: Generator) -> int:
-    """Index of the arm with the highest draw, each around the model's prediction and with the width of `settings`."""
+    """Index of the arm with the highest of `drawn_scores`; -1 if not finite."""
+    return kernel.first_best(drawn_scores(model, settings, row, features, generator))
+
+
+def drawn_scores(model: RidgeModel, settings: Floats, row: Floats, features: Floats, generator: Generator) -> Floats:
+    """One draw for every arm, around the model's prediction and with the width of `settings`."""
     means = np.array([model.predict(row, x)[0] for x in features])
-    widths = np.array([kernel.predict(settings, row, x)[1] for x in features])
-    return kernel.first_best(means + widths * generator.standard_normal(len(features)))
+    widths = kernel.predictions(settings, row, features)[:, 1]
+    scores: Floats = means + widths * generator.standard_normal(len(features))
+    return scores

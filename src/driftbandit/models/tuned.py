@@ -15,7 +15,7 @@ from numpy.random import Generator
 from driftbandit.core import Floats, Ints
 from driftbandit.kernels import ridge as kernel
 from driftbandit.models.ridge import Radius, RidgeModel, judge_ridge
-from driftbandit.models.thompson import draw_around
+from driftbandit.models.thompson import draw_around, drawn_scores
 
 
 class TunedRidge(RidgeModel):
@@ -104,6 +104,8 @@ class TunedRidge(RidgeModel):
         row = bank[member]
         return kernel.optimistic_arm(row[self._acting], row[self._own].reshape(1, -1), 0, features)
 
+    scores = RidgeModel.scores
+
     def judge(self, bank: Floats, ledger: Ints, rules: Floats, count: int, x: Floats, reward: float) -> int:
         if not self._fast_judge:
             return super().judge(bank, ledger, rules, count, x, reward)
@@ -128,6 +130,16 @@ class TunedThompson(TunedRidge):
             return draw_around(self, self._draw(row), row, features, generator)
         noise = generator.standard_normal(self.dim)
         return kernel.sampled_theta_arm(bank, member, features, noise, float(row[self._drawing]))
+
+    def scores(self, bank: Floats, member: int, features: Floats, generator: Generator) -> Floats:
+        if not kernel.usable(features, self.ridge):  # before anything is drawn
+            return np.full(len(features), np.nan)
+        if not self._keeps_score:
+            return super().scores(bank, member, features, generator)
+        row = bank[member]
+        if not self._keeps_predict:
+            return drawn_scores(self, self._draw(row), row, features, generator)
+        return features @ kernel.sampled_theta(row, generator.standard_normal(self.dim), float(row[self._drawing]))
 
     def _draw(self, row: Floats) -> Floats:
         """Settings of the posterior that samples are drawn from."""

@@ -51,6 +51,13 @@ class PolicyBase(Traits, Stateful):
         return changes
 
 
+def finite_scores(scores: Floats, pool: Floats) -> Floats:
+    """Return the scores of a pool, or raise ValueError with what is wrong with its features."""
+    if not np.isfinite(scores).all():
+        raise not_finite(pool)
+    return scores
+
+
 class MemberPolicy(PolicyBase):
     """A policy that lets one row of a bank of reward models choose; subclasses fill the bank and add `learn`."""
 
@@ -109,6 +116,16 @@ class MemberPolicy(PolicyBase):
         if best < 0:
             raise not_finite(pool)
         return best
+
+    @property
+    def ranks_by_scores(self) -> bool:
+        """Whether the model chooses by its scores; not if a model of your own chooses in a way of its own."""
+        return self._model.chooses_by_scores
+
+    def scores(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> Floats:
+        """Score of every candidate, the highest of which `choose` plays; `arms` is ignored."""
+        pool = as_pool(features, self.dim)
+        return finite_scores(self._model.scores(self._bank, self._leader, pool, self._generator), pool)
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of an arm with these features, shape (dim,); returns the changes it revealed."""

@@ -15,12 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from driftbandit.core import LARGEST, Change, Floats, Ints
 from driftbandit.models.base import RewardModel
+from driftbandit.policies.ranking import rank
 
 _DESCRIBES = {
     "is_random": "choose",
     "is_uniform": "choose",
     "scores_each_arm": "choose",
     "minds_pending": "choose",
+    "ranks_by_scores": "choose",
+    "scores": "choose",
+    "rank": "choose",
     "scopes_apart": "learn",
     "learns_many": "learn",
     "can_pool": "learn",
@@ -57,9 +61,10 @@ class Once:
 class Traits:
     """The traits of a policy; subclasses override what does not fit them.
 
-    A class that overrides `choose` must also define `is_random`, `is_uniform`, `scores_each_arm` and `minds_pending`; a
-    class that overrides `learn` must also define `scopes_apart`, `learns_many` and `can_pool`. Inherited values
-    describe the parents' methods, so without a definition the cautious answers of `PolicyBase` hold.
+    A class that overrides `choose` must also define `is_random`, `is_uniform`, `scores_each_arm`, `minds_pending`,
+    `ranks_by_scores` and `scores`; a class that overrides `learn` must also define `scopes_apart`, `learns_many` and
+    `can_pool`. Inherited values describe the parents' methods, so without a definition the cautious answers of
+    `PolicyBase` hold.
     """
 
     dim: int | None = None
@@ -106,6 +111,57 @@ class Traits:
     If True, the same pool may be answered differently as `pending` grows, so that a batch of choices made before any
     reward does not play one arm throughout.
     """
+
+    @property
+    def ranks_by_scores(self) -> bool:
+        """Whether `choose` plays the highest of the `scores`, so that they also tell the order of the other arms."""
+        return False
+
+    tie_is_relative: ClassVar[bool] = False
+    """Whether scores tie that are within 1e-12 of the highest as a share of it, rather than within 1e-12."""
+
+    def scores(self, *pool: Any, **asked: Any) -> Floats:
+        """Score of every arm of a pool, called as `choose` is; the number that `choose` compares.
+
+        A policy that draws its scores at random draws them anew in every call. If a policy has scores but chooses
+        otherwise in some rounds, such as rounds of forced exploration, these are the scores of all other rounds.
+
+        Raises
+        ------
+        NotImplementedError
+            If the policy chooses without scores; use `rank`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} chooses without scores; use rank")
+
+    def rank(self, features: ArrayLike | None, k: int, arms: ArrayLike | None = None, **asked: Any) -> list[int]:
+        """Indices of the `k` best arms among this round's candidates, best first; all arms if there are fewer.
+
+        The first is the arm that `choose` plays. Where `choose` compares scores, the others follow by the same scores
+        and the same rule for ties. Otherwise `choose` is asked again and again, each time without the arms it has
+        already chosen. As with `choose`, nothing changes but random generators.
+
+        Parameters
+        ----------
+        features, arms :
+            This round's pool, as `choose` takes it.
+        k : int
+            Length of the list, at least 1.
+        **asked :
+            Further arguments of `choose`: `scope` for a policy with scopes, `pending` for `DriftUCB`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from driftbandit import LinUCB
+        >>> policy = LinUCB(dim=3)
+        >>> for arm, reward in enumerate([0.0, 1.0, 0.5]):
+        ...     changes = policy.learn(np.eye(3)[arm], reward)
+        >>> policy.rank(np.eye(3), k=2)
+        [1, 2]
+        >>> policy.scores(np.eye(3)).round(2).tolist()
+        [0.57, 1.48, 1.03]
+        """
+        return rank(self, features, k, arms, **asked)
 
     # Scopes --------------------------------------------------------------------------------------------------------
 

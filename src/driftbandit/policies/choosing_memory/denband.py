@@ -30,7 +30,7 @@ from driftbandit.core import (
 from driftbandit.kernels import auditors
 from driftbandit.kernels import ridge as kernel
 from driftbandit.models.ridge import Radius
-from driftbandit.policies.base import PolicyBase
+from driftbandit.policies.base import PolicyBase, finite_scores
 from driftbandit.policies.entry import Entry, from_brief
 
 
@@ -177,6 +177,16 @@ class DenBand(PolicyBase):
         if best < 0:
             raise not_finite(pool)
         return best
+
+    ranks_by_scores = True
+
+    def scores(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> Floats:
+        """Score of every candidate, given by the member that is trusted about it."""
+        pool = as_pool(features, self.dim)
+        scores = auditors.arm_scores(
+            self._act, self._test, self._audit, self._rules, self._bank, self._auditors, self._biases, self._count, pool
+        )
+        return finite_scores(scores, pool)
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Show the reward of an arm with these features, shape (dim,), to every member (steps 3 and 4)."""

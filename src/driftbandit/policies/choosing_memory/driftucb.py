@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -35,51 +34,11 @@ from driftbandit.kernels import drift, frames, relearning, ridge, scales
 from driftbandit.kernels.evidence import RUNGS, clear, rung_size
 from driftbandit.kernels.experts import BELIEVES
 from driftbandit.policies.base import PolicyBase
+from driftbandit.policies.choosing_memory.explanation import Expert, Explanation
 from driftbandit.policies.entry import Entry, Variants, from_brief
 
 _ROUNDING = 1e-6
 _OLD_RUNGS = 10  # rungs of states that were stored before frames were tried
-
-
-@dataclass(frozen=True, slots=True)
-class Expert:
-    """One of the models that act.
-
-    Attributes
-    ----------
-    memory : float
-        Rounds after which it has forgotten most of a reward; infinite for the incumbent.
-    weight : float
-        Its share in the mixture.
-    """
-
-    memory: float
-    weight: float
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Explains why a DriftUCB acts as it does.
-
-    Attributes
-    ----------
-    experts : tuple of Expert
-        The incumbent, then the experts.
-    noise : float
-        Estimated standard deviation of a reward around its mean.
-    age : int
-        Rewards that the incumbent has learned.
-    last_change : Change or None
-        The latest alarm.
-    moved : tuple of (int, float, float)
-        Feature, its weight before the latest alarm and its weight now, the most changed first; empty before any alarm.
-    """
-
-    experts: tuple[Expert, ...]
-    noise: float
-    age: int
-    last_change: Change | None
-    moved: tuple[tuple[int, float, float], ...]
 
 
 class DriftUCB(PolicyBase):
@@ -198,10 +157,21 @@ class DriftUCB(PolicyBase):
         pool = as_pool(features, self.dim)
         if pending != 0:
             pending = as_count("pending", pending, 0)
-        best = drift.choose(self._rules, self._memo, self._bank, pool, pending)
+        best: int = drift.choose(self._rules, self._memo, self._bank, pool, pending)
         if best < 0:
             raise self._not_usable(pool)
         return best
+
+    ranks_by_scores = True
+    tie_is_relative: ClassVar[bool] = True  # choices must not depend on the unit of rewards
+
+    def scores(self, features: ArrayLike | None, arms: ArrayLike | None = None, *, pending: int = 0) -> Floats:
+        """Score of every candidate, the highest of which `choose` plays; arguments are as in `choose`."""
+        pool = as_pool(features, self.dim)
+        scores: Floats = drift.arm_scores(self._rules, self._memo, self._bank, pool, as_count("pending", pending, 0))
+        if not len(scores):
+            raise self._not_usable(pool)
+        return scores
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of an arm with these features, shape (dim,); returns the changes it revealed."""

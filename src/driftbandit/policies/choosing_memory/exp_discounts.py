@@ -148,6 +148,13 @@ class ExpDiscounts(MemberPolicy):
                 return int(self._generator.integers(len(pool)))
         return super().choose(features, arms)
 
+    scores = MemberPolicy.scores
+
+    @property
+    def ranks_by_scores(self) -> bool:
+        """Whether no random arms are forced."""
+        return self.forced == 0.0
+
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Weigh every model by its prediction of this reward, then let all of them learn it."""
         x = as_example(features, self.dim)

@@ -19,7 +19,7 @@ from driftbandit.kernels import ridge as kernel
 from driftbandit.kernels.compile import finite, jit
 from driftbandit.models.logistic import logistic
 from driftbandit.models.ridge import Radius
-from driftbandit.policies.base import PolicyBase
+from driftbandit.policies.base import PolicyBase, finite_scores
 from driftbandit.policies.context_free.reward_scale import RewardScale
 from driftbandit.policies.entry import Entry, from_brief
 from driftbandit.state import new_generator
@@ -147,11 +147,30 @@ class UCBGLM(PolicyBase):
         pool = as_pool(features, self.dim)
         if self.rounds < self.warm_up and kernel.usable(pool, self.ridge):
             return int(self._generator.integers(len(pool)))
-        pick = kernel.optimistic_arm if self.radius == "li" else _likely_arm
-        best = pick(self._settings, self._bank, 0, pool)
+        if self.radius == "li":
+            best = kernel.optimistic_arm(self._settings, self._bank, 0, pool)
+        else:
+            best = kernel.first_best(_likely_scores(self._settings, self._bank[0], pool))
         if best < 0:
             raise not_finite(pool)
         return best
+
+    @property
+    def ranks_by_scores(self) -> bool:
+        """Whether the warm-up is over."""
+        return self.rounds >= self.warm_up
+
+    @property
+    def is_random(self) -> bool:
+        """Whether there is a warm-up, in which arms are chosen at random."""
+        return self.warm_up > 0
+
+    def scores(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> Floats:
+        """Upper bound on every candidate's log-odds of a click, or with Filippi's radius on its click probability."""
+        pool = as_pool(features, self.dim)
+        if self.radius == "filippi":
+            return finite_scores(_likely_scores(self._settings, self._bank[0], pool), pool)
+        return finite_scores(kernel.predictions(self._settings, self._bank[0], pool).sum(axis=1), pool)
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn whether an arm with these features, shape (dim,), was clicked; fractions count too."""
@@ -203,13 +222,13 @@ def filippi_radius(dim: int, *, slope: float = 0.25, delta: float = 0.01, horizo
 
 
 @jit
-def _likely_arm(settings: Floats, bank: Floats, member: int, features: Floats) -> int:
-    """Index of the arm with the highest click probability + width, ties to the lowest; -1 if not usable."""
+def _likely_scores(settings: Floats, row: Floats, features: Floats) -> Floats:
+    """Click probability + width of every arm; NaN where features are not usable."""
     scores = np.empty(len(features))
     for k in range(len(features)):
-        odds, width = kernel.predict(settings, bank[member], features[k])
+        odds, width = kernel.predict(settings, row, features[k])
         scores[k] = logistic(odds) + width if finite(odds) else math.nan
-    return kernel.first_best(scores)
+    return scores
 
 
 @jit

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from driftbandit.core import Floats, Ints, as_count
+from driftbandit.core import Floats, Ints, as_arms, as_count
 from driftbandit.kernels import arms as kernel
 from driftbandit.policies.base import PolicyBase
 from driftbandit.policies.context_free.reward_scale import RewardScale
@@ -18,8 +18,8 @@ _FIRST_CAPACITY = 64
 _LONGEST_PERIOD = 2.0**62
 
 Index = Literal["ucb1", "ucb_tuned"]
-Rule = Callable[[Ints, Ints, Floats, Ints, kernel.Settings, int], tuple[int, int]]
-"""`kernels.arms.best_of_pool`, filled in."""
+Rule = tuple[kernel.Rule, kernel.Settings]
+"""An index and its settings."""
 
 
 class ArmTable(Stateful):
@@ -116,26 +116,25 @@ class ArmTable(Stateful):
         """ln t of the indices, 0 before the second play."""
         return math.log(max(self.plays, 1.0))
 
-    def pick(
-        self,
-        pool: Ints,
-        index: Index,
-        generator: np.random.Generator,
-        prior_mean: float = 0.0,
-        prior_count: float = 0.0,
-    ) -> int:
-        """Index of the pool's arm that UCB1 or UCB-Tuned plays; the prior is for UCB1."""
+    def rule(self, index: Index, prior_mean: float = 0.0, prior_count: float = 0.0) -> Rule:
+        """UCB1 or UCB-Tuned, as the arms stand now; the prior is for UCB1."""
         if index == "ucb1":
-            return self.best(pool, kernel.best_ucb, (2.0 * self.log_plays, prior_mean, prior_count), generator)
-        return self.best(pool, kernel.best_tuned, (self.log_plays,), generator)
+            return kernel.UCB, (2.0 * self.log_plays, prior_mean, prior_count)
+        return kernel.TUNED, (self.log_plays,)
 
-    def best(self, pool: Ints, rule: Rule, settings: kernel.Settings, generator: np.random.Generator) -> int:
+    def best(self, pool: Ints, rule: Rule, generator: np.random.Generator) -> int:
         """Index of the pool's arm to play: a random arm without evidence, or, if all have some, the rule's best."""
-        best, unseen = rule(self._slots, self._ids, self.stats, pool, settings, -1)
+        index, settings = rule
+        best, unseen = index.best(self._slots, self._ids, self.stats, pool, settings, -1)
         if not unseen:
             return best
         nth = int(generator.integers(unseen))
-        return rule(self._slots, self._ids, self.stats, pool, settings, nth)[0]
+        return index.best(self._slots, self._ids, self.stats, pool, settings, nth)[0]
+
+    def scores(self, pool: Ints, rule: Rule) -> Floats:
+        """The rule's index of every arm of the pool, infinity without evidence."""
+        index, settings = rule
+        return index.scores(self._slots, self._ids, self.stats, pool, settings)
 
     def least(self, pool: Ints, column: int) -> int:
         """Index of the pool's arm with the smallest value in a column of the statistics, ties to the lowest id."""
@@ -226,6 +225,20 @@ class ArmPolicy(PolicyBase):
     def clipped(self) -> int:
         """Rewards seen outside the range."""
         return self._scale.clipped
+
+    def _index(self) -> tuple[ArmTable, Rule]:
+        """The statistics that the next choice compares, and by which index."""
+        raise NotImplementedError
+
+    def _best(self, pool: Ints) -> int:
+        """Index of the pool's arm with the highest index; a random arm without evidence, as long as there is one."""
+        table, rule = self._index()
+        return table.best(pool, rule, self._generator)
+
+    def scores(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> Floats:
+        """Index of every arm of the pool; infinity for an arm without evidence, which is played first."""
+        table, rule = self._index()
+        return table.scores(as_arms(arms, features), rule)
 
     def _scaled(self, reward: float) -> float:
         """The reward on the scale [0, 1]; outside the range it is clipped, counted, and warned about once."""

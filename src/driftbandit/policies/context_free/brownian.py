@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from driftbandit.core import Change, as_arm, as_arms, as_count, as_number
 from driftbandit.kernels import arms as kernel
-from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable
+from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable, Rule
 from driftbandit.policies.entry import Entry, from_brief
 
 
@@ -76,13 +76,16 @@ class BrownianRestless(ArmPolicy):
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play; `arms` are the ids of this round's pool."""
         pool = as_arms(arms, features)
-        if self.reveals == "reward":
-            return self._table.pick(pool, "ucb1", self._generator)
-        leader = self._table.best(pool, kernel.best_ucb, (0.0, 0.0, 0.0), self._generator)
-        if not self.rounds % 2 or not self.volatility:
+        leader = self._best(pool)
+        if self.reveals == "reward" or not self.rounds % 2 or not self.volatility:
             return leader
         pace = self.suspicion * self.volatility * math.sqrt(math.log(1.0 / self.volatility))
         return self._table.suspect(pool, leader, pace, self.rounds)
+
+    def _index(self) -> tuple[ArmTable, Rule]:
+        if self.reveals == "reward":
+            return self._table, self._table.rule("ucb1")
+        return self._table, (kernel.UCB, (0.0, 0.0, 0.0))
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward, or the mean, of `arm`."""

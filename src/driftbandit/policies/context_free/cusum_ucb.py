@@ -17,7 +17,7 @@ from driftbandit.core import Change, as_arm, as_arms, as_number
 from driftbandit.detection.cusum import Cusum
 from driftbandit.kernels import arms as kernel
 from driftbandit.kernels import cusum
-from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable, as_horizon
+from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable, Rule, as_horizon
 from driftbandit.policies.entry import Entry, from_brief
 
 
@@ -93,8 +93,10 @@ class CusumUCB(ArmPolicy):
         pool = as_arms(arms, features)
         if self.random_share and self._generator.random() < self.random_share:
             return int(self._generator.integers(len(pool)))
-        settings = (self.explore * self._table.log_plays, 0.0, 0.0)
-        return self._table.best(pool, kernel.best_ucb, settings, self._generator)
+        return self._best(pool)
+
+    def _index(self) -> tuple[ArmTable, Rule]:
+        return self._table, (kernel.UCB, (self.explore * self._table.log_plays, 0.0, 0.0))
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of `arm` and test whether its mean changed."""

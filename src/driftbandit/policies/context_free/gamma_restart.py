@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from driftbandit.core import Change, as_arm, as_arms, as_number
 from driftbandit.detection.page_hinkley import PageHinkley
-from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable
+from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable, Rule
 from driftbandit.policies.entry import Entry, from_brief
 
 
@@ -68,7 +68,10 @@ class GammaRestart(ArmPolicy):
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play; `arms` are the ids of this round's pool."""
-        return self._table.pick(as_arms(arms, features), "ucb_tuned", self._generator)
+        return self._best(as_arms(arms, features))
+
+    def _index(self) -> tuple[ArmTable, Rule]:
+        return self._table, self._table.rule("ucb_tuned")
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of `arm`; if it leads, test for a drop."""

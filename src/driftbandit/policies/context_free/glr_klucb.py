@@ -19,7 +19,7 @@ from driftbandit.core import Change, as_arm, as_arms, as_count, as_number
 from driftbandit.detection.glr import GLR, check_splits, glr_threshold
 from driftbandit.kernels import arms as kernel
 from driftbandit.kernels import glr
-from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable, is_forced
+from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable, Rule, is_forced
 from driftbandit.policies.entry import Entry, from_brief
 
 _FORCED = kernel.COLUMNS
@@ -98,7 +98,10 @@ class GLRklUCB(ArmPolicy):
         pool = as_arms(arms, features)
         if is_forced(self._table, self._share()):
             return self._table.least(pool, _FORCED)
-        return self._table.best(pool, kernel.best_kl, (self._table.plays, float(_START)), self._generator)
+        return self._best(pool)
+
+    def _index(self) -> tuple[ArmTable, Rule]:
+        return self._table, (kernel.KL, (self._table.plays, float(_START)))
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of `arm` and test whether its mean changed."""

@@ -19,7 +19,7 @@ from driftbandit.core import Change, as_arm, as_arms, as_count, as_number
 from driftbandit.detection.mean_shift import as_even
 from driftbandit.kernels import arms as kernel
 from driftbandit.kernels import mean_shift
-from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable, as_horizon, is_forced
+from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable, Rule, as_horizon, is_forced
 from driftbandit.policies.entry import Entry, from_brief
 
 _FORCED = kernel.COLUMNS
@@ -114,7 +114,10 @@ class MUCB(ArmPolicy):
         pool = as_arms(arms, features)
         if is_forced(self._table, self.forced_share):
             return self._table.least(pool, _FORCED)
-        return self._table.pick(pool, "ucb1", self._generator)
+        return self._best(pool)
+
+    def _index(self) -> tuple[ArmTable, Rule]:
+        return self._table, self._table.rule("ucb1")
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of `arm` and test its windows."""

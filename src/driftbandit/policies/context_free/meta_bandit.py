@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from driftbandit.core import Change, as_arm, as_arms, as_count
 from driftbandit.detection.page_hinkley import PageHinkley
-from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable, Index
+from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable, Index, Rule
 from driftbandit.policies.entry import Entry, from_brief
 
 _OLD, _FRESH = 0, 1
@@ -81,8 +81,11 @@ class MetaBandit(ArmPolicy):
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play; `arms` are the ids of this round's pool."""
-        pool = as_arms(arms, features)
-        return self._table(self._player()).pick(pool, self.base, self._generator)
+        return self._best(as_arms(arms, features))
+
+    def _index(self) -> tuple[ArmTable, Rule]:
+        table = self._table(self._player())
+        return table, table.rule(self.base)
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of `arm`; outside a trial test for a drop, inside it count down to the verdict."""
@@ -107,7 +110,7 @@ class MetaBandit(ArmPolicy):
             return _OLD
         if len(self._referee) < 2:
             return len(self._referee)
-        return self._referee.pick(_META_POOL, self.base, self._generator)
+        return self._referee.best(_META_POOL, self._referee.rule(self.base), self._generator)
 
     def _table(self, player: int) -> ArmTable:
         return self._fresh if player == _FRESH else self._old

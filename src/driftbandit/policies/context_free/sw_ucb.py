@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from driftbandit.core import Change, as_arm, as_arms, as_count, as_number
 from driftbandit.kernels import arms as kernel
-from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable, as_horizon
+from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable, Rule, as_horizon
 from driftbandit.policies.entry import Entry, from_brief
 
 
@@ -78,9 +78,11 @@ class SWUCB(ArmPolicy):
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play; `arms` are the ids of this round's pool."""
-        pool = as_arms(arms, features)
+        return self._best(as_arms(arms, features))
+
+    def _index(self) -> tuple[ArmTable, Rule]:
         level = self.explore * self._table.log_plays
-        return self._table.best(pool, kernel.best_ucb, (level, self.prior_mean, self.prior_count), self._generator)
+        return self._table, (kernel.UCB, (level, self.prior_mean, self.prior_count))
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of `arm`; the oldest reward leaves the window."""

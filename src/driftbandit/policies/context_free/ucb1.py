@@ -9,7 +9,7 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from driftbandit.core import Change, as_arm, as_arms, as_number
-from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable
+from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable, Rule
 from driftbandit.policies.entry import Entry, from_brief
 
 
@@ -58,8 +58,10 @@ class UCB1(ArmPolicy):
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play; `arms` are the ids of this round's pool."""
-        pool = as_arms(arms, features)
-        return self._table.pick(pool, "ucb1", self._generator, self.prior_mean, self.prior_count)
+        return self._best(as_arms(arms, features))
+
+    def _index(self) -> tuple[ArmTable, Rule]:
+        return self._table, self._table.rule("ucb1", self.prior_mean, self.prior_count)
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of `arm`."""

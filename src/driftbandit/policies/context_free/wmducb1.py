@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from driftbandit.core import Change, Floats, as_arm, as_arms, as_count, as_number
 from driftbandit.kernels import arms as kernel
-from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable
+from driftbandit.policies.context_free.arms import ArmPolicy, ArmTable, Rule
 from driftbandit.policies.entry import Entry, from_brief
 from driftbandit.state import Stateful
 
@@ -77,7 +77,10 @@ class WMDUCB1(ArmPolicy):
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm to play; `arms` are the ids of this round's pool."""
-        return self._table.pick(as_arms(arms, features), "ucb1", self._generator)
+        return self._best(as_arms(arms, features))
+
+    def _index(self) -> tuple[ArmTable, Rule]:
+        return self._table, self._table.rule("ucb1")
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of `arm` and test its stream for a shift."""

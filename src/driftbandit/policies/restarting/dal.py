@@ -148,6 +148,13 @@ class DAL(ModelPolicy):
                 return arm
         return super().choose(features, arms)
 
+    scores = ModelPolicy.scores
+
+    @property
+    def ranks_by_scores(self) -> bool:
+        """Whether the next round is not forced."""
+        return self.forced is None
+
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of an arm with these features; if it was forced, test its direction."""
         x = as_example(features, self.dim)

@@ -30,7 +30,7 @@ from driftbandit.core import (
 )
 from driftbandit.kernels import ridge as kernel
 from driftbandit.kernels.compile import jit
-from driftbandit.policies.base import PolicyBase
+from driftbandit.policies.base import PolicyBase, finite_scores
 from driftbandit.policies.entry import Entry, from_brief
 from driftbandit.policies.scoped.graph import BITS, connect, label, part
 from driftbandit.policies.scoped.scopes import UserRows
@@ -153,14 +153,26 @@ class CLUB(UserRows, PolicyBase):
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None, *, scope: Scope) -> int:
         """Index of the arm to play for user `scope`, picked by the LinUCB of the user's cluster (steps 1 and 2)."""
         pool = as_pool(features, self.dim)
-        row = self._rows.get(as_scope(scope))
-        bank, member = (self._everyone, 0) if row is None else (self._shared, int(self._cluster[row]))
-        t = self.rounds + 1
-        self._settings[kernel.OFFSET] = self.explore * math.sqrt(math.log(t + 1.0))
+        bank, member = self._acting(scope)
         best = kernel.optimistic_arm(self._settings, bank, member, pool)
         if best < 0:
             raise not_finite(pool)
         return best
+
+    ranks_by_scores = True
+
+    def scores(self, features: ArrayLike | None, arms: ArrayLike | None = None, *, scope: Scope) -> Floats:
+        """Score of every candidate for user `scope`, given by the LinUCB of the user's cluster."""
+        pool = as_pool(features, self.dim)
+        bank, member = self._acting(scope)
+        return finite_scores(kernel.predictions(self._settings, bank[member], pool).sum(axis=1), pool)
+
+    def _acting(self, scope: Scope) -> tuple[Floats, int]:
+        """The bank and row that choose for a user, after the settings are set to the present exploration."""
+        row = self._rows.get(as_scope(scope))
+        t = self.rounds + 1
+        self._settings[kernel.OFFSET] = self.explore * math.sqrt(math.log(t + 1.0))
+        return (self._everyone, 0) if row is None else (self._shared, int(self._cluster[row]))
 
     def learn(
         self, features: ArrayLike | None, reward: float, arm: int | None = None, *, scope: Scope

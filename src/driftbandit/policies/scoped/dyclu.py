@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from driftbandit.core import (
     Change,
+    Floats,
     Ints,
     Scope,
     as_count,
@@ -29,7 +30,7 @@ from driftbandit.core import (
 from driftbandit.kernels import ridge as kernel
 from driftbandit.kernels import units, windows
 from driftbandit.models.ridge import Radius
-from driftbandit.policies.base import PolicyBase
+from driftbandit.policies.base import PolicyBase, finite_scores
 from driftbandit.policies.entry import Entry, from_brief
 from driftbandit.policies.scoped.scopes import UserRows
 
@@ -155,16 +156,27 @@ class DyClu(UserRows, PolicyBase):
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None, *, scope: Scope) -> int:
         """Index of the arm to play for user `scope`, by a LinUCB on all units that agree with the user's (step 1)."""
         pool = as_pool(features, self.dim)
+        best = kernel.optimistic_arm(self._settings, self._acting(scope), 0, pool)
+        if best < 0:
+            raise not_finite(pool)
+        return best
+
+    ranks_by_scores = True
+
+    def scores(self, features: ArrayLike | None, arms: ArrayLike | None = None, *, scope: Scope) -> Floats:
+        """Score of every candidate for user `scope`, given by that LinUCB."""
+        pool = as_pool(features, self.dim)
+        return finite_scores(kernel.predictions(self._settings, self._acting(scope)[0], pool).sum(axis=1), pool)
+
+    def _acting(self, scope: Scope) -> Floats:
+        """A bank of one row: the regression on all units that agree with the user's."""
         now, past = self._ask(self._rows.get(as_scope(scope), -1))
         total = np.zeros(self._current.shape[1])
         units.add_up(total, self._current, now)
         units.add_up(total, self._archive, past)
         bank = np.empty((1, kernel.row_size(self.dim)))
         units.regress(total, self.ridge, bank[0], self.dim)
-        best = kernel.optimistic_arm(self._settings, bank, 0, pool)
-        if best < 0:
-            raise not_finite(pool)
-        return best
+        return bank
 
     def learn(
         self, features: ArrayLike | None, reward: float, arm: int | None = None, *, scope: Scope

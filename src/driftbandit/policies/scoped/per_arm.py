@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from driftbandit.core import Change, Floats, as_arm, as_arms, as_count, as_pool, not_finite
+from driftbandit.core import Change, Floats, as_arm, as_arms, as_count, as_pool
 from driftbandit.kernels import ridge as kernel
 from driftbandit.models import RewardModel
-from driftbandit.policies.base import MemberPolicy
+from driftbandit.policies.base import MemberPolicy, finite_scores
 from driftbandit.policies.scoped.per_scope import PerScope
 from driftbandit.policies.traits import Traits
 from driftbandit.state import generator_words, new_generator, set_generator
@@ -113,16 +113,19 @@ class PerArm(Traits):
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm with the highest score; an arm without rewards has the width of a fresh model."""
+        return kernel.first_best(self.scores(features, arms))
+
+    ranks_by_scores = True
+
+    def scores(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> Floats:
+        """Score of every arm, given by the model of the arm."""
         pool = as_pool(features, self.dim)
         rows = [self.row_of(arm) for arm in as_arms(arms, pool).tolist()]
         if self._model.samples:
             scores = self._sampled(rows, pool)
         else:
             scores = np.array([self._model.score(row, x) for row, x in zip(rows, pool, strict=True)])
-        best = kernel.first_best(scores)
-        if best < 0:
-            raise not_finite(pool)
-        return best
+        return finite_scores(scores, pool)
 
     def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
         """Learn the reward of `arm` for a user with these features; returns the changes that its model detected."""

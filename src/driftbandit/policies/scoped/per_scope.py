@@ -12,21 +12,23 @@ import copy
 import json
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.random import PCG64, Generator
 from numpy.typing import ArrayLike, NDArray
 
-from driftbandit.core import Change, Policy, Scope, as_count, as_example, as_scope
+from driftbandit.core import Change, Floats, Policy, Scope, as_count, as_example, as_scope
 from driftbandit.models import RewardModel
 from driftbandit.policies.entry import Brief, Entry
 from driftbandit.policies.linear.linucb import LinUCB
+from driftbandit.policies.ranking import rank
 from driftbandit.policies.scoped.pooling import Pool
 from driftbandit.policies.scoped.scopes import decode_scopes, encode_scopes
 from driftbandit.policies.traits import Once, Traits
 from driftbandit.state import new_generator
 
+_Answer = TypeVar("_Answer")
 _PART = re.compile(r'scope\.(-?\d+|"(?:[^"\\]|\\.)*")\.(.+)')
 
 
@@ -152,6 +154,16 @@ class PerScope(Traits):
         self._use(scope, policy)
         return index
 
+    def scores(self, features: ArrayLike | None, arms: ArrayLike | None = None, *, scope: Scope) -> Floats:
+        """Score of every candidate, if the policy of `scope` has scores."""
+        return self._ask(scope, lambda policy: policy.scores(features, arms))
+
+    def rank(  # type: ignore[override]
+        self, features: ArrayLike | None, k: int, arms: ArrayLike | None = None, *, scope: Scope
+    ) -> list[int]:
+        """Indices of the `k` best arms, best first, as the policy of `scope` sees them."""
+        return self._ask(scope, lambda policy: rank(policy, features, k, arms))
+
     def learn(
         self, features: ArrayLike | None, reward: float, arm: int | None = None, *, scope: Scope
     ) -> tuple[Change, ...]:
@@ -176,6 +188,14 @@ class PerScope(Traits):
         self._told.pop(scope, None)
         if self._common is not None:
             self._common.restart(scope)
+
+    def _ask(self, scope: Scope, question: Callable[[Any], _Answer]) -> _Answer:
+        """What the policy of `scope` answers."""
+        scope = as_scope(scope)
+        policy = self._find(scope)
+        answer = question(policy)
+        self._use(scope, policy)
+        return answer
 
     def _find(self, scope: Scope) -> SavedPolicy:
         policy = self._policies.get(scope)
