@@ -27,14 +27,8 @@ _SAMPLE = 40_000
 _STEPS = 10
 """Newton steps of a logistic fit; it converges in fewer."""
 
-_LISTED = 8
-"""Most features that a change lists."""
-
 _MOST_ARMS = 64
 """Arms up to which each gets a feature of its own, so that arms that come and go do not look like a change."""
-
-_NOTABLE = 0.4
-"""A feature is listed if its weight moved by this share of the standard errors of the one that moved most."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +56,7 @@ class WorldChange:
     false_alarm_rate : float
         Share of still logs of the same shape that would raise an alarm as strong as this one, at most.
     features : tuple of FeatureChange
-        Those that changed most, the surest first.
+        Those whose weights changed: the one that explains most, then the one that explains most of the rest.
     cost : float
         Reward per decision that is lost after the change by going on to act on the tastes before it, as the model of
         the log sees it.
@@ -128,15 +122,9 @@ def find_changes(
 
 
 def _features(split: Split, names: Sequence[str], model: _Model) -> tuple[FeatureChange, ...]:
-    sizes = np.abs(split.z)
-    order = np.argsort(-sizes, kind="stable")[:_LISTED]
     factor = (1.0 if model.clicks else model.unit) / model.scale
     before, after = (factor * (model.theta + weights) for weights in (split.before, split.after))
-    return tuple(
-        FeatureChange(names[model.kept[j]], float(before[j]), float(after[j]))
-        for j in order
-        if sizes[j] >= _NOTABLE * sizes[order[0]]
-    )
+    return tuple(FeatureChange(names[model.kept[j]], float(before[j]), float(after[j])) for j in split.moved)
 
 
 @dataclass(frozen=True, eq=False)

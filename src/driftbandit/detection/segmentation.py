@@ -23,6 +23,15 @@ TWINS = 199
 _LEAST_BLOCKS = 8
 """Fewest blocks between two splits."""
 
+_MOST_MOVED = 8
+"""Most weights that a split names."""
+
+_SURE = 4.0
+"""Standard errors at which a weight is said to have changed; chance alone reaches that in one of 16,000 weights."""
+
+_TOLD = 1e-6
+"""Least share of a weight's information that must be its own, not that of weights found before."""
+
 _LEVEL = 0.95
 """Probability that the interval of a date holds the date."""
 
@@ -63,8 +72,9 @@ class Split:
         Share of still logs of the same shape in which a split is as good as this one, at least 1 in TWINS + 1.
     before, after : array of shape (d,)
         Weights on either side, up to the neighbouring changes, relative to those of the whole log.
-    z : array of shape (d,)
-        Difference of each weight, in standard errors.
+    moved : tuple of int
+        Which weights changed: the one whose change alone explains most, then the one that explains most of the rest,
+        and so on, as long as a weight is surely among them.
     """
 
     row: int
@@ -73,7 +83,7 @@ class Split:
     false_alarm_rate: float
     before: Floats
     after: Floats
-    z: Floats
+    moved: tuple[int, ...]
 
 
 def collect(batches: Iterable[tuple[Floats, Floats, Floats]], rows: Ints, *, seed: int = 0) -> Blocks:
@@ -142,8 +152,8 @@ def find_splits(blocks: Blocks, *, level: float = 0.01, ridge: float = 1.0) -> l
     >>> errors = rewards - x @ np.linalg.lstsq(x, rewards, rcond=None)[0]
     >>> variance = errors.var()
     >>> blocks = collect([(x, errors / variance, np.full(1000, 1 / variance))], np.arange(0, 1001, 20))
-    >>> [(split.row, bool(abs(split.z[1]) > 5 > abs(split.z[0]))) for split in find_splits(blocks)]
-    [(600, True)]
+    >>> [(split.row, split.moved) for split in find_splits(blocks)]
+    [(600, (1,))]
     """
     found: dict[int, float] = {}
     stretches = [(0, len(blocks.scores))]
@@ -190,9 +200,7 @@ def _described(blocks: Blocks, found: dict[int, float], ridge: float) -> list[Sp
     for before, middle, after in zip(ends, ends[1:], ends[2:], strict=False):
         gains, _ = _gains(blocks, before, after, ridge)
         low, high = _interval(gains)
-        (old, old_variance), (new, new_variance) = (
-            _fitted(blocks, slice(*part), ridge) for part in ((before, middle), (middle, after))
-        )
+        old, new = (_fitted(blocks, slice(*part), ridge) for part in ((before, middle), (middle, after)))
         row = int(blocks.rows[middle])
         splits.append(
             Split(
@@ -202,17 +210,39 @@ def _described(blocks: Blocks, found: dict[int, float], ridge: float) -> list[Sp
                 false_alarm_rate=found[middle],
                 before=old,
                 after=new,
-                z=(new - old) / np.sqrt(old_variance + new_variance),
+                moved=_moved(blocks, before, middle, after, ridge),
             )
         )
     return splits
 
 
-def _fitted(blocks: Blocks, part: slice, ridge: float) -> tuple[Floats, Floats]:
-    """Weights that fit some blocks, and their variances."""
+def _fitted(blocks: Blocks, part: slice, ridge: float) -> Floats:
+    """Weights that fit some blocks."""
     information = blocks.information[part].sum(axis=0)
-    inverse = np.linalg.inv(information + ridge * np.eye(len(information)))
-    return inverse @ blocks.scores[part].sum(axis=0), np.diag(inverse)
+    weights: Floats = np.linalg.solve(information + ridge * np.eye(len(information)), blocks.scores[part].sum(axis=0))
+    return weights
+
+
+def _moved(blocks: Blocks, before: int, middle: int, after: int, ridge: float) -> tuple[int, ...]:
+    """Weights that changed at block `middle`, by score tests: each given those found before, all others unchanged."""
+    later = blocks.information[middle:after].sum(axis=0)
+    whole = blocks.information[before:after].sum(axis=0) + ridge * np.eye(len(later))
+    explained = np.linalg.solve(whole, later).T
+    score: Floats = blocks.scores[middle:after].sum(axis=0) - explained @ blocks.scores[before:after].sum(axis=0)
+    variance: Floats = later - explained @ later
+    least = _TOLD * np.diag(whole)
+    found: list[int] = []
+    while len(found) < _MOST_MOVED:
+        left = np.diag(variance)
+        tests = np.divide(score**2, left, out=np.zeros(len(score)), where=left > least)
+        best = int(np.argmax(tests))
+        if tests[best] < _SURE**2:
+            break
+        found.append(best)
+        share = variance[:, best] / variance[best, best]
+        score = score - share * score[best]
+        variance = variance - np.outer(share, variance[best])
+    return tuple(found)
 
 
 def _interval(gains: Floats) -> tuple[int, int]:
