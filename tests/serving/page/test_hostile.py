@@ -10,11 +10,10 @@ from hostile import HOSTILE, PLAIN, read, renamed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from driftbandit import svg
 from driftbandit.policies.registry import REGISTRY
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.series import Bucket
-from driftbandit.serving.page import shell
+from driftbandit.serving.page import shell, svg
 from driftbandit.serving.page.facts import Brief, Facts
 from driftbandit.serving.page.sections import all_sections, tiles
 from driftbandit.serving.page.story import Event
