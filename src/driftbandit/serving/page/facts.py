@@ -13,7 +13,7 @@ from driftbandit.serving.engine.reading import describe
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.series import TIERS, Bucket
 from driftbandit.serving.page.story import ALARMS, Event, latest
-from driftbandit.svg import Times
+from driftbandit.serving.page.svg import Times
 
 MOST_EVENTS = 1_000
 """How many of the latest changes the page looks at."""

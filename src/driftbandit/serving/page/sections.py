@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from driftbandit import svg
 from driftbandit.serving.loop.series import TIERS
-from driftbandit.serving.page import timeline
+from driftbandit.serving.page import svg, timeline
 from driftbandit.serving.page.facts import MOST_EVENTS, SPANS, Facts, recent
 from driftbandit.serving.page.html import render
 from driftbandit.serving.page.story import ALARMS, Move, moves

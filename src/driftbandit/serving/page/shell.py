@@ -6,9 +6,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from driftbandit import svg
 from driftbandit.policies.registry import title_of
 from driftbandit.serving.loop.series import TIERS
+from driftbandit.serving.page import svg
 from driftbandit.serving.page.facts import Brief, Facts, recent
 from driftbandit.serving.page.html import render
 

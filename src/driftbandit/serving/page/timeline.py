@@ -6,8 +6,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from driftbandit import svg
 from driftbandit.serving.loop.series import Bucket
+from driftbandit.serving.page import svg
 from driftbandit.serving.page.facts import SPANS, Facts
 from driftbandit.serving.page.html import render
 from driftbandit.serving.page.story import ALARMS, Lane, lanes
