@@ -15,6 +15,7 @@ from driftbandit.evaluation.logged import Valuation, ValueRow, compare_values, s
 from driftbandit.evaluation.logged.runs import LOGGER
 from driftbandit.features import Encoder
 from driftbandit.logs import DecisionLog, Report
+from driftbandit.policies.entry import Brief, Builder
 
 _SAMPLE = 5_000
 """Decisions at the beginning of the log from which an encoder is fitted."""
@@ -25,8 +26,8 @@ _PRODUCT = 256
 _BUCKETS = 60
 """Points of the reward over time."""
 
-Build = Callable[[int], Any]
-"""Makes a fresh policy for so many features."""
+_LEAST_NOISE = 1e-9
+"""Noise that policies are told if all rewards are equal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +124,9 @@ class Audit:
 
 def audit(
     log: DecisionLog,
-    policies: Mapping[str, Build],
+    policies: Mapping[str, Builder],
     *,
-    grids: Mapping[str, Mapping[str, Build]] | None = None,
+    grids: Mapping[str, Mapping[str, Builder]] | None = None,
     encoder: Encoder | None = None,
     seed: int = 0,
     say: Callable[[str], None] = lambda step: None,
@@ -137,7 +138,8 @@ def audit(
     log : DecisionLog
         The log, as `read_log` opens it. It is read several times.
     policies : mapping of str to function
-        Candidates by name: functions that make a fresh policy for so many features.
+        Candidates by name: functions of a `Brief` that make a fresh policy. As noise they are told the standard
+        deviation of all rewards.
     grids : mapping of str to mapping, optional
         Policies to tune: settings by name, each a function as above.
     encoder : Encoder, optional
@@ -164,10 +166,15 @@ def audit(
         seed=seed,
     )
     say("running policies through the log")
-    dim = encoder.dim if encoder is not None else _dim(log)
-    learned = {name: build(dim) for name, build in policies.items()}
+    brief = Brief(
+        dim=encoder.dim if encoder is not None else _dim(log),
+        noise=max(trust.spread, _LEAST_NOISE),
+        reward_range=(trust.lowest, trust.highest),
+        seed=seed,
+    )
+    learned = {name: build(brief) for name, build in policies.items()}
     grids = grids or {}
-    trials = {_trial(family, label): build(dim) for family, grid in grids.items() for label, build in grid.items()}
+    trials = {_trial(family, label): build(brief) for family, grid in grids.items() for label, build in grid.items()}
     values = shadow_values({**learned, **trials}, log.events(encoder))
     say("comparing them")
     rows = compare_values({name: value for name, value in values.items() if name not in trials})

@@ -30,8 +30,10 @@ class Trust:
         Different arms that were shown.
     pool : float
         Mean number of candidates.
-    mean_reward : float
-        What the logger earned per decision.
+    mean_reward, spread : float
+        What the logger earned per decision, and the standard deviation of that.
+    lowest, highest : float
+        Range of the rewards.
     clicks : bool
         Whether rewards are 0 or one other value.
     smallest : float
@@ -55,6 +57,9 @@ class Trust:
     arms: int
     pool: float
     mean_reward: float
+    spread: float
+    lowest: float
+    highest: float
     clicks: bool
     smallest: float
     largest_weight: float
@@ -115,6 +120,7 @@ class TrustCheck:
         self._reward = self._square = self._weights = self._weight_squares = 0.0
         self._smallest, self._largest = math.inf, 0.0
         self._values: set[float] = set()
+        self._lowest, self._highest = math.inf, -math.inf
         self._latest, self._in_order = -math.inf, True
 
     def add(self, events: Events) -> None:
@@ -134,6 +140,9 @@ class TrustCheck:
         self._count += len(events)
         self._candidates += len(events.arms)
         self._reward += float(events.rewards.sum())
+        self._square += float((events.rewards**2).sum())
+        self._lowest = min(self._lowest, float(events.rewards.min()))
+        self._highest = max(self._highest, float(events.rewards.max()))
         self._weights += float(weights.sum())
         self._weight_squares += float((weights**2).sum())
         self._smallest = min(self._smallest, float(p.min()))
@@ -157,6 +166,9 @@ class TrustCheck:
             arms=int((self._by_arm[1] > 0).sum()),
             pool=self._candidates / n,
             mean_reward=self._reward / n,
+            spread=math.sqrt(max(self._square / n - (self._reward / n) ** 2, 0.0)),
+            lowest=self._lowest,
+            highest=self._highest,
             clicks=len(self._values) <= 2 and 0.0 in self._values,
             smallest=self._smallest,
             largest_weight=self._largest,

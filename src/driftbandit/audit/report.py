@@ -1,0 +1,211 @@
+"""The audit as a report: the answers in words, tables, a picture, and JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from driftbandit.audit.audit import Audit
+from driftbandit.audit.changes import WorldChange
+from driftbandit.evaluation.logged import ValueRow
+from driftbandit.evaluation.results import Table, number_of
+from driftbandit.plots import COLOURS, Picture
+from driftbandit.report import Artefact
+
+_FIRST_DATE = datetime(1980, 1, 1, tzinfo=UTC).timestamp()
+"""Times before this are taken for numbers of rows or steps, not for dates."""
+
+_SECONDS_UNTIL = 4e9
+"""Times beyond this (the year 2096) are not dates either."""
+
+
+def artefact(found: Audit) -> Artefact:
+    """The report of an audit."""
+    tables = [
+        _trust_table(found),
+        *([_changes_table(found)] if found.changes else []),
+        _policies_table(found),
+        *([_tuned_table(found)] if found.tuned else []),
+    ]
+    return Artefact(
+        name="audit",
+        title=f"Audit of {found.name}",
+        text=[*_answers(found), *found.trust.warnings],
+        tables=tables,
+        figures={"audit": _picture(found)},
+        data=as_json(found),
+    )
+
+
+def as_json(found: Audit) -> dict[str, Any]:
+    """What `audit.json` holds; its names are public and stay."""
+    return {
+        "log": found.name,
+        "caveat": found.caveat,
+        "rows": found.report.to_json(),
+        "trust": {**asdict(found.trust), "warnings": found.trust.warnings},
+        "changes": [asdict(change) for change in found.changes],
+        "noticed_online": found.online,
+        "policies": [row.as_dict() for row in found.policies],
+        "tuned": [
+            {"family": tuned.family, "chosen": tuned.chosen, "tried": tuned.tried, **tuned.row.as_dict()}
+            for tuned in found.tuned
+        ],
+        "next": next_steps(found),
+    }
+
+
+def next_steps(found: Audit) -> list[str]:
+    """What to do now, in words."""
+    best = found.best
+    if best is None:
+        return [
+            "No candidate is surely better than the logger: keep it, and log more decisions with known propensities."
+        ]
+    steps = [f"Run {best.name}: it would have earned {_more(best)} than the logger."]
+    if found.changes and not found.online.get(best.name):
+        steps.append(
+            f"The world changed, and {best.name} did not notice: compare it with driftucb again on a longer log."
+        )
+    return steps
+
+
+def _answers(found: Audit) -> list[str]:
+    trust = found.trust
+    unit = "clicks" if trust.clicks else "reward"
+    said = [
+        f"{trust.decisions:,} decisions about {number_of('arm', trust.arms)}, {trust.mean_reward:.4g} {unit} each. "
+        + ("Propensities add up." if not trust.warnings else "Read the warnings below first.")
+        + (f" All values rest on {found.caveat}." if found.caveat else "")
+    ]
+    if found.changes:
+        dates = _listed([_when(change) for change in found.changes])
+        said.append(f"The world changed {_times(len(found.changes))}: {dates}.")
+    else:
+        said.append("No change of the world was found.")
+    return [*said, *next_steps(found)]
+
+
+def _trust_table(found: Audit) -> Table:
+    trust, report = found.trust, found.report
+    rows = [
+        ("rows read", f"{report.lines:,}"),
+        *((f"not used: {kind}", f"{count:,} ({_places(found, kind)})") for kind, count in report.skipped.items()),
+        *((f"used, but odd: {kind}", f"{count:,} ({_places(found, kind)})") for kind, count in report.noted.items()),
+        ("decisions used", f"{trust.decisions:,}"),
+        ("candidates per decision", f"{trust.pool:.3g}"),
+        ("smallest propensity", f"{trust.smallest:.3g}"),
+        ("largest weight, uniform policy", f"{trust.largest_weight:.3g}"),
+        ("decisions worth, uniform policy", f"{trust.effective:,.0f}"),
+        ("mean of 1 / (candidates × propensity); 1 is right", f"{trust.uniform_mean:.4f} ± {trust.uniform_error:.4f}"),
+        ("p-value that arms were shown as their propensities say", f"{trust.p_value:.2g}"),
+    ]
+    return Table("Can this log be trusted?", ("", ""), tuple(rows))
+
+
+def _places(found: Audit, kind: str) -> str:
+    return ", ".join(f"{file}:{line}" for file, line in found.report.examples[kind][:3])
+
+
+def _changes_table(found: Audit) -> Table:
+    rows = tuple(
+        (
+            _when(change),
+            f"{change.row:,} ({change.low_row:,} to {change.high_row:,})",
+            f"at most {change.false_alarm_rate:.1%}",
+            "; ".join(f"{one.name} {one.before:+.2f} → {one.after:+.2f}" for one in change.features)
+            or "none by itself",
+            f"{change.cost:.3g}",
+            _noticed(change, found),
+        )
+        for change in found.changes
+    )
+    weights = "log-odds of a click" if found.trust.clicks else "units of reward"
+    return Table(
+        "Did the world change?",
+        ("when", "row, 95 %", "still logs with one", f"features, in {weights}", "cost per decision", "noticed online"),
+        rows,
+        note=(
+            "Found by looking at the whole log. 'Still logs with one' is how often a log of the same shape in which "
+            "nothing changes raises an alarm as strong. Cost is what acting on the old tastes loses until the next change."
+        ),
+        numbers=False,
+    )
+
+
+def _noticed(change: WorldChange, found: Audit) -> str:
+    """How many decisions later each policy noticed, before the next change."""
+    later = [other.row for other in found.changes if other.row > change.row]
+    end = min(later, default=found.trust.decisions)
+    said = []
+    for name, rows in found.online.items():
+        after = [row for row in rows if change.low_row <= row < end]
+        said.append(f"{name} {after[0] - change.row:+,}" if after else f"{name} not")
+    return ", ".join(said) or "no candidate looks for changes"
+
+
+def _policies_table(found: Audit) -> Table:
+    return _values_table(
+        "Which policy would have earned more?",
+        found.policies,
+        "Each policy watched the log and learned every logged reward. The value is the mean over time of what the "
+        "policy as it was then would have earned (shadow value, doubly robust), with 95 % bootstrap intervals; differences are "
+        "estimated on the same decisions." + (f" All values rest on {found.caveat}." if found.caveat else ""),
+    )
+
+
+def _tuned_table(found: Audit) -> Table:
+    return _values_table(
+        "Which settings?",
+        [tuned.row for tuned in found.tuned],
+        "Settings were chosen on the first half of the log; values and differences are those of the second half.",
+    )
+
+
+def _values_table(title: str, rows: Sequence[ValueRow], note: str) -> Table:
+    cells = tuple((row.name, str(row.value), str(row.difference), row.verdict) for row in rows)
+    return Table(title, ("policy", "value", "minus logger", "verdict"), cells, note=note, numbers=False)
+
+
+def _picture(found: Audit) -> Picture:
+    course = found.course
+    figure = Picture(figsize=(10.0, 4.2), layout="constrained")
+    axes = figure.add_subplot()
+    axes.plot(course.rows, course.policy, color=COLOURS[0], label=course.name)
+    axes.plot(course.rows, course.logger, color=COLOURS[6], label="logger")
+    for number, change in enumerate(found.changes):
+        label = "change found in the whole log" if not number else None
+        axes.axvspan(change.low_row, change.high_row, color=COLOURS[1], alpha=0.15, linewidth=0)
+        axes.axvline(change.row, color=COLOURS[1], label=label)
+    noticed = found.online.get(course.name, [])
+    if noticed:
+        floor = axes.get_ylim()[0]
+        axes.plot(noticed, [floor] * len(noticed), "^", color=COLOURS[2], clip_on=False, label=f"{course.name} noticed")
+    axes.set_xlabel("decision")
+    axes.set_ylabel("clicks per decision" if found.trust.clicks else "reward per decision")
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+    axes.set_xlim(0, max(int(course.rows[-1]), 1))
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="upper left", bbox_to_anchor=(0.0, 1.14), ncols=4, frameon=False)
+    return figure
+
+
+def _when(change: WorldChange) -> str:
+    if not _FIRST_DATE <= change.time < _SECONDS_UNTIL:
+        return f"row {change.row:,}"
+    return datetime.fromtimestamp(change.time, UTC).strftime("%d %b %Y %H:%M UTC")
+
+
+def _more(row: ValueRow) -> str:
+    gap = row.difference
+    return f"{gap.estimate:.3g} a decision more [{gap.low:.3g}, {gap.high:.3g}]"
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
