@@ -129,7 +129,8 @@ def _changes_table(found: Audit) -> Table:
         rows,
         note=(
             "Found by looking at the whole log. 'Still logs with one' is how often a log of the same shape in which "
-            "nothing changes raises an alarm as strong. Cost is what acting on the old tastes loses until the next change."
+            "nothing changes raises an alarm as strong. Cost is what acting on the old tastes loses until the next "
+            "change."
         ),
         numbers=False,
     )
@@ -151,8 +152,9 @@ def _policies_table(found: Audit) -> Table:
         "Which policy would have earned more?",
         found.policies,
         "Each policy watched the log and learned every logged reward. The value is the mean over time of what the "
-        "policy as it was then would have earned (shadow value, doubly robust), with 95 % bootstrap intervals; differences are "
-        "estimated on the same decisions." + (f" All values rest on {found.caveat}." if found.caveat else ""),
+        "policy as it was then would have earned (shadow value, doubly robust), with 95 % bootstrap intervals; "
+        "differences are estimated on the same decisions."
+        + (f" All values rest on {found.caveat}." if found.caveat else ""),
     )
 
 

@@ -20,7 +20,7 @@ SEPARATOR = "|"
 """Between the ids of a pool that is written as text, unless the text is a JSON list."""
 
 _MISSING = ("", "na", "n/a", "nan", "null", "none")
-_PADDED = re.compile(r"[+-]?0\d")
+_PADDED = re.compile(r"^[+-]?0\d")
 """Text that is a code rather than a number: reading it as a number would lose the zeros."""
 
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -248,7 +248,7 @@ def _split(text: str) -> list[str] | None:
 def guessed(column: Any) -> Any:
     """A column of text as numbers if all its values are numbers; other columns as they are.
 
-    >>> guessed(pa.array(["1", "2.5", ""])).type, guessed(pa.array(["01", "02"])).type
+    >>> guessed(pa.array(["1", "12.05", ""])).type, guessed(pa.array(["01", "02"])).type
     (DataType(double), DataType(string))
     """
     if not is_text(column.type):
