@@ -23,7 +23,7 @@ _SAMPLE = 5_000
 _PRODUCT = 256
 """Most features with which changes are looked for; they are not hashed unless there are more."""
 
-_BUCKETS = 60
+_BUCKETS = 30
 """Points of the reward over time."""
 
 _LEAST_NOISE = 1e-9

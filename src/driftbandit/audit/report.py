@@ -181,14 +181,16 @@ def _picture(found: Audit) -> Picture:
         label = "change found in the whole log" if not number else None
         axes.axvspan(change.low_row, change.high_row, color=COLOURS[1], alpha=0.15, linewidth=0)
         axes.axvline(change.row, color=COLOURS[1], label=label)
-    noticed = found.online.get(course.name, [])
-    if noticed:
-        floor = axes.get_ylim()[0]
-        axes.plot(noticed, [floor] * len(noticed), "^", color=COLOURS[2], clip_on=False, label=f"{course.name} noticed")
     axes.set_xlabel("decision")
     axes.set_ylabel("clicks per decision" if found.trust.clicks else "reward per decision")
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
     axes.set_xlim(0, max(int(course.rows[-1]), 1))
+    if found.trust.lowest >= 0.0:
+        axes.set_ylim(bottom=0.0)
+    noticed = found.online.get(course.name, [])
+    if noticed:
+        floor = axes.get_ylim()[0]
+        axes.plot(noticed, [floor] * len(noticed), "^", color=COLOURS[2], clip_on=False, label=f"{course.name} noticed")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(loc="upper left", bbox_to_anchor=(0.0, 1.14), ncols=4, frameon=False)
     return figure
