@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,6 +17,7 @@ from driftbandit.evaluation.logged.runs import LOGGER
 from driftbandit.features import Encoder
 from driftbandit.logs import DecisionLog, Report
 from driftbandit.policies.entry import Brief, Builder
+from driftbandit.recommender import Recommender
 
 _SAMPLE = 5_000
 """Decisions at the beginning of the log from which an encoder is fitted."""
@@ -121,6 +123,23 @@ class Audit:
         better = [row for row in self.policies if row.verdict == "better" and row.name in self.learned]
         return max(better, key=lambda row: row.value.estimate, default=None)
 
+    @property
+    def favourite(self) -> str:
+        """Name of the candidate with the highest value, surely better or not."""
+        rows = [row for row in self.policies if row.name in self.learned]
+        return max(rows, key=lambda row: row.value.estimate).name
+
+    def save_best(self, path: str | os.PathLike[str]) -> None:
+        """Write the favourite, having learned the whole log, with its encoder if there is one.
+
+        `Recommender.load` reads it, and `driftbandit.load` the policy alone.
+        """
+        policy = self.learned[self.favourite]
+        if self.encoder is None:
+            policy.save(path)
+        else:
+            Recommender(self.encoder, policy).save(path)
+
 
 def audit(
     log: DecisionLog,
@@ -150,6 +169,8 @@ def audit(
     say : callable
         Called with what is being done, for progress.
     """
+    if not policies:
+        raise ValueError("policies: expected at least one candidate, got none")
     say("reading the beginning")
     wide, encoder = _encoders(log, encoder)
     say("checking propensities")

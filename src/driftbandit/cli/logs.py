@@ -49,7 +49,6 @@ def audit(
         from driftbandit.core import unknown_name
         from driftbandit.logs import read_log
         from driftbandit.policies.registry import REGISTRY
-        from driftbandit.recommender import Recommender
 
         if example:
             log, items = write_example(out, seed)
@@ -68,11 +67,5 @@ def audit(
         )
         deliver([artefact(found)], out, as_json)
         if model is not None:
-            if found.best is None:
-                raise ValueError("model: no candidate is surely better than the logger, so none was written")
-            policy = found.learned[found.best.name]
-            if found.encoder is None:
-                policy.save(model)
-            else:
-                Recommender(found.encoder, policy).save(model)
-            typer.echo(f"wrote {model}", err=as_json)
+            found.save_best(model)
+            typer.echo(f"wrote {model}: {found.favourite}, having learned the whole log", err=as_json)

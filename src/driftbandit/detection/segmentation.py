@@ -23,6 +23,9 @@ TWINS = 199
 _LEAST_BLOCKS = 8
 """Fewest blocks between two splits."""
 
+_GRID = 50
+"""About how many places of a stretch are tried to tell whether it is to be split at all."""
+
 _MOST_MOVED = 8
 """Most weights that a split names."""
 
@@ -161,29 +164,39 @@ def find_splits(blocks: Blocks, *, level: float = 0.01, ridge: float = 1.0) -> l
         low, high = stretches.pop()
         if high - low < 2 * _LEAST_BLOCKS:
             continue
-        gains, twins = _gains(blocks, low, high, ridge)
-        best = int(np.argmax(gains))
-        rate = (1 + int((twins >= gains[best]).sum())) / (TWINS + 1)
+        rate = _false_alarm_rate(blocks, low, high, ridge)
         if rate <= level:
+            best = int(np.argmax(_gains(blocks.scores[None], blocks, low, high, ridge)[0]))
             found[low + best] = rate
             stretches += [(low, low + best), (low + best, high)]
     return _described(blocks, found, ridge)
 
 
-def _gains(blocks: Blocks, low: int, high: int, ridge: float) -> tuple[Floats, Floats]:
-    """Gain of splitting a stretch before each of its blocks, -inf near its ends; and the best gain of each twin."""
-    stacked = np.concatenate([blocks.scores[None, low:high], blocks.twins[:, low:high]])
-    whole, information = stacked.sum(axis=1), blocks.information[low:high].sum(axis=0)
-    one = _explained(whole, information, ridge)
-    gains = np.full((TWINS + 1, high - low), -np.inf)
-    left, left_information = np.zeros_like(whole), np.zeros_like(information)
+def _false_alarm_rate(blocks: Blocks, low: int, high: int, ridge: float) -> float:
+    """Share of still twins whose best split of a stretch is as good as the log's, counting the log as one of them.
+
+    Splits are tried at a coarse grid, the same for all.
+    """
+    step = max((high - low) // _GRID, 1)
+    ours = _gains(blocks.scores[None], blocks, low, high, ridge, step).max()
+    theirs = _gains(blocks.twins, blocks, low, high, ridge, step).max(axis=1)
+    return (1 + int((theirs >= ours).sum())) / (TWINS + 1)
+
+
+def _gains(scores: Floats, blocks: Blocks, low: int, high: int, ridge: float, step: int = 1) -> Floats:
+    """Gain of splitting a stretch before each of its blocks, for each of several logs; -inf where it is not tried."""
+    parts, information = scores[:, low:high], blocks.information[low:high]
+    whole, whole_information = parts.sum(axis=1), information.sum(axis=0)
+    one = _explained(whole, whole_information, ridge)
+    gains = np.full(parts.shape[:2], -np.inf)
+    left, left_information = np.zeros_like(whole), np.zeros_like(whole_information)
     for b in range(high - low - _LEAST_BLOCKS + 1):
-        if b >= _LEAST_BLOCKS:
-            right = _explained(whole - left, information - left_information, ridge)
+        if b >= _LEAST_BLOCKS and (b - _LEAST_BLOCKS) % step == 0:
+            right = _explained(whole - left, whole_information - left_information, ridge)
             gains[:, b] = _explained(left, left_information, ridge) + right - one
-        left += stacked[:, b]
-        left_information += blocks.information[low + b]
-    return gains[0], gains[1:].max(axis=1)
+        left += parts[:, b]
+        left_information += information[b]
+    return gains
 
 
 def _explained(scores: Floats, information: Floats, ridge: float) -> Floats:
@@ -198,8 +211,7 @@ def _described(blocks: Blocks, found: dict[int, float], ridge: float) -> list[Sp
     ends = [0, *sorted(found), len(blocks.scores)]
     splits = []
     for before, middle, after in zip(ends, ends[1:], ends[2:], strict=False):
-        gains, _ = _gains(blocks, before, after, ridge)
-        low, high = _interval(gains)
+        low, high = _interval(_gains(blocks.scores[None], blocks, before, after, ridge)[0])
         old, new = (_fitted(blocks, slice(*part), ridge) for part in ((before, middle), (middle, after)))
         row = int(blocks.rows[middle])
         splits.append(

@@ -1,0 +1,167 @@
+"""The audit of a log whose truth is known: what it finds, what it says, and what it refuses."""
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from typer.testing import CliRunner
+
+import driftbandit
+from driftbandit import Recommender, read_log
+from driftbandit.audit.audit import audit
+from driftbandit.audit.changes import find_changes
+from driftbandit.audit.report import artefact, as_json
+from driftbandit.cli import app
+from driftbandit.environments.shop import LOCAL, Shop
+from driftbandit.logs import Events
+from driftbandit.policies.registry import REGISTRY
+from driftbandit.report import publish
+
+BUILDS = {name: REGISTRY[name].build for name in ("linucb", "driftucb")}
+run = CliRunner().invoke
+
+
+@pytest.fixture(scope="module")
+def shop():
+    return Shop(decisions=24_000).log(0)
+
+
+@pytest.fixture(scope="module")
+def found(shop):
+    grid = REGISTRY["linucb"].variants[0].builders(REGISTRY["linucb"])
+    two = {label: grid[label] for label in list(grid)[:2]}
+    return audit(read_log(shop.decisions, items=shop.items), BUILDS, grids={"linucb-tuned": two})
+
+
+def test_both_shifts_are_dated_and_named(shop, found):
+    assert [change.row for change in found.changes] == pytest.approx(shop.shifts.tolist(), abs=0.02 * len(shop))
+    for change, shift in zip(found.changes, shop.shifts.tolist(), strict=True):
+        assert change.low_row <= shift <= change.high_row or abs(change.row - shift) < 0.02 * len(shop)
+        assert change.cost > 0.0
+        assert any("genre" in feature.name for feature in change.features)
+    assert all(f"segment={LOCAL}" in feature.name for feature in found.changes[1].features[:2])
+
+
+def test_values_hold_the_truth(shop, found):
+    """The shadow value's truth is the expected reward of what a policy chose, which a second passage tells."""
+    rows = {row.name: row for row in found.policies}
+    truth = {"logger": float((shop.chances * shop.rates).sum(axis=1).mean()), "uniform": float(shop.rates.mean())}
+    for name, value in truth.items():
+        interval = rows[name].value
+        assert interval.low - 0.002 <= value <= interval.high + 0.002
+    assert rows["uniform"].verdict == "worse"
+    assert rows["driftucb"].verdict == "better"
+    assert found.best is not None
+
+
+def test_settings_are_chosen_on_one_half_and_reported_on_the_other(found):
+    (tuned,) = found.tuned
+    assert (tuned.family, tuned.tried) == ("linucb-tuned", 2)
+    assert tuned.row.name == f"linucb-tuned [{tuned.chosen}]"
+
+
+def test_the_json_has_the_public_names(found):
+    said = json.loads(json.dumps(as_json(found)))
+    assert said["changes"][0].keys() == {
+        *("row", "time", "low_row", "high_row", "false_alarm_rate", "features", "cost")
+    }
+    assert said["changes"][0]["features"][0].keys() == {"name", "before", "after"}
+    assert said["policies"][0].keys() >= {
+        *("name", "estimand", "estimator", "value", "low", "high", "difference", "verdict")
+    }
+    assert said["policies"][0]["difference"].keys() == {"value", "low", "high"}
+
+
+def test_the_report_says_it_in_words(found, tmp_path):
+    report = artefact(found)
+    assert "The world changed twice" in " ".join(report.text)
+    assert "Propensities add up." in report.text[0]
+    files = {path.name for path in publish(report, tmp_path)}
+    assert {"audit.html", "audit.json", "audit.png"} <= files
+    page = (tmp_path / "audit.html").read_text()
+    assert "color-scheme: light dark" in page
+    assert "http" not in page.replace("http-equiv", ""), "needs no network"
+
+
+def test_a_still_log_changes_nothing():
+    still = Shop(decisions=4_000, still=True).log(1)
+    found = audit(read_log(still.decisions, items=still.items), {"linucb": BUILDS["linucb"]})
+    assert found.changes == []
+    assert "No change of the world was found." in artefact(found).text
+
+
+def test_estimated_propensities_are_said_everywhere(shop):
+    table = shop.decisions.slice(0, 2000).drop_columns(["propensity"])
+    found = audit(read_log(table, items=shop.items, logged="estimated"), {"linucb": BUILDS["linucb"]})
+    assert found.caveat == "estimated propensities"
+    assert sum("estimated propensities" in text for text in artefact(found).text) == 1
+    assert "estimated propensities" in artefact(found).tables[-1].note
+
+
+def numeric(rng, count=4000, offset=0.0, scale=1.0):
+    """Two numeric features, a change of the second one's weight halfway; rewards in any unit."""
+    features = rng.standard_normal((2 * count, 2)) * [1.0, 1000.0]
+    shown = rng.integers(2, size=count)
+    x = features[2 * np.arange(count) + shown] / [1.0, 1000.0]
+    taste = np.where(np.arange(count) < count // 2, 1.0, -1.0)
+    rewards = offset + scale * (x[:, 0] + taste * x[:, 1] + rng.standard_normal(count))
+    return Events(
+        features=np.hstack([features, np.ones((2 * count, 1))]),
+        arms=np.tile([0, 1], count),
+        offsets=np.arange(0, 2 * count + 1, 2),
+        shown=shown,
+        propensities=np.full(count, 0.5),
+        rewards=rewards,
+        scopes=np.zeros(count),
+        times=np.arange(count),
+        rows=np.arange(count),
+    )
+
+
+@pytest.mark.parametrize(("offset", "scale"), [(0.0, 1.0), (1e6, 1.0), (0.0, 1e4), (-3.0, 1e-6)])
+def test_changes_do_not_depend_on_units(offset, scale):
+    events = numeric(np.random.default_rng(0), offset=offset, scale=scale)
+    names = ["first", "second", "constant"]
+    (change,) = find_changes(lambda: [events], names, ["a", "b"], count=len(events), clicks=False)
+    assert change.row == pytest.approx(2000, abs=80)
+    assert [feature.name for feature in change.features] == ["second"]
+    assert change.features[0].before == pytest.approx(1e-3 * scale, rel=0.1)
+    assert change.features[0].after == pytest.approx(-1e-3 * scale, rel=0.1)
+    assert change.cost == pytest.approx(2 * scale * 0.56, rel=0.25)
+
+
+def test_rewards_that_never_vary_are_no_change():
+    events = numeric(np.random.default_rng(0))
+    events.rewards[:] = 2.0
+    assert find_changes(lambda: [events], ["a", "b", "c"], ["x", "y"], count=len(events), clicks=False) == []
+
+
+def test_the_command_audits_files(shop, tmp_path):
+    pa.parquet = pytest.importorskip("pyarrow.parquet")
+    pa.parquet.write_table(shop.decisions.slice(0, 3000), tmp_path / "log.parquet")
+    pa.parquet.write_table(shop.items, tmp_path / "items.parquet")
+    options = ["--items", str(tmp_path / "items.parquet"), "--policies", "linucb", "--no-tune", "--out", str(tmp_path)]
+    model = tmp_path / "model"
+    result = run(app, ["audit", str(tmp_path / "log.parquet"), *options, "--model", str(model)])
+    assert result.exit_code == 0, result.output
+    assert "Which policy would have earned more?" in result.output
+    assert json.loads((tmp_path / "audit.json").read_text())["trust"]["decisions"] == 3000
+    loaded = Recommender.load(model)
+    assert loaded.policy.rounds == 3000
+    assert driftbandit.load(model).rounds == 3000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "expected a file or folder, or --example"),
+        (["nowhere.csv"], "nowhere.csv"),
+        (["--example", "--policies", "linubc"], "did you mean 'linucb'"),
+    ],
+)
+def test_bad_arguments_get_one_line(arguments, message, tmp_path):
+    result = run(app, ["audit", *arguments, "--out", str(tmp_path)])
+    assert result.exit_code == 2
+    assert message in result.output
+    assert "Traceback" not in result.output
