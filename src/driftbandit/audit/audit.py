@@ -97,6 +97,8 @@ class Audit:
         Rows at which policies that detect changes noticed one, while they went through the log.
     policies : list of ValueRow
         What each policy would have earned, by shadow value.
+    values : dict of str to Valuation
+        What the rows are computed from, by name.
     tuned : list of Tuned
         Policies whose settings were tuned.
     course : Course
@@ -113,6 +115,7 @@ class Audit:
     changes: list[WorldChange]
     online: dict[str, list[int]]
     policies: list[ValueRow]
+    values: dict[str, Valuation]
     tuned: list[Tuned]
     course: Course
     learned: dict[str, Any]
@@ -198,7 +201,8 @@ def audit(
     trials = {_trial(family, label): build(brief) for family, grid in grids.items() for label, build in grid.items()}
     values = shadow_values({**learned, **trials}, log.events(encoder))
     say("comparing them")
-    rows = compare_values({name: value for name, value in values.items() if name not in trials})
+    kept = {name: value for name, value in values.items() if name not in trials}
+    rows = compare_values(kept)
     return Audit(
         name=log.name,
         caveat=log.caveat,
@@ -212,6 +216,7 @@ def audit(
             if getattr(policy, "detects", False)
         },
         policies=rows,
+        values=kept,
         tuned=[_tuned(family, grid, values) for family, grid in grids.items()],
         course=_course(values, rows),
         learned=learned,
