@@ -10,13 +10,13 @@ from __future__ import annotations
 import argparse
 import itertools
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from driftbandit.audit.audit import Audit, audit
 from driftbandit.audit.changes import find_changes
-from driftbandit.core import Change, Floats
+from driftbandit.core import Change, Floats, Policy
 from driftbandit.environments.shop import LOCAL, Shop, ShopLog
 from driftbandit.evaluation.value_intervals import bootstrap_interval
 from driftbandit.features import Encoder
@@ -46,9 +46,9 @@ class Noting:
         return changes
 
 
-def noting(name: str, brief: Brief) -> Noting:
+def noting(name: str, brief: Brief) -> Policy:
     """A policy of the registry that notes its choices."""
-    return Noting(REGISTRY[name].build(brief))
+    return cast(Policy, Noting(REGISTRY[name].build(brief)))
 
 
 def audited(shop: ShopLog) -> Audit:
