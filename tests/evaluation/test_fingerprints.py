@@ -1,5 +1,6 @@
 """A result is found again while nothing that made it has changed, and not once something has."""
 
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -10,7 +11,7 @@ import pytest
 
 from driftbandit import World
 from driftbandit.arena import league
-from driftbandit.arena.entrants import tuned
+from driftbandit.arena.entrants import entrants, tuned
 from driftbandit.environments.lastfm import LastFM
 from driftbandit.evaluation import fingerprints
 from driftbandit.evaluation.fingerprints import builder_fingerprint, run_key, source_fingerprint
@@ -157,3 +158,14 @@ def test_code_of_the_arena_counts(tmp_path, monkeypatch, file):
     monkeypatch.undo()
     fingerprints.code_fingerprint.cache_clear()
     assert changed != key == league._key(scenario, 0, "linucb", build)
+
+
+def test_a_copy_in_another_process_has_the_same_key():
+    """Keys are compared with those that workers wrote, whose builders went through a pipe."""
+    builders = [build for entrant in entrants().values() for build in entrant.variants.values()]
+    changed = [build for build in builders if _key(pickle.loads(pickle.dumps(build))) != _key(build)]
+    assert changed == []
+
+
+def _key(build):
+    return run_key(World(), 0, "mine", build)

@@ -74,7 +74,15 @@ def code_fingerprint(*parts: str) -> str:
 
 
 def _digest(value: object) -> str:
-    return hashlib.sha256(pickle.dumps(value)).hexdigest()
+    """Hash of a value; equal for a value and its copy in another process.
+
+    An ordinary pickle says which of its parts are one object, and copies share other parts than the original does.
+    """
+    buffer = io.BytesIO()
+    pickler = pickle.Pickler(buffer, protocol=5)
+    pickler.fast = True  # write every part out, however often it occurs
+    pickler.dump(value)
+    return hashlib.sha256(buffer.getvalue()).hexdigest()
 
 
 class _NoSourceError(Exception):
