@@ -139,24 +139,31 @@ class Models:
         How many scopes to keep in memory; `trim` leaves the scopes used longest ago to the store.
     hot : int
         How many scopes to keep as policy objects.
+    begin : bytes, optional
+        The packed state with which every scope begins; by default, that of a fresh policy.
 
     Attributes
     ----------
     example : SavedPolicy
         A fresh policy that is never used; all policies here have its traits.
     fresh : bytes
-        The packed state of a fresh policy.
+        The packed state with which every scope begins.
     """
 
     def __init__(
-        self, build: Callable[[], SavedPolicy], load: Callable[[str], bytes | None], limit: int, hot: int = HOT
+        self,
+        build: Callable[[], SavedPolicy],
+        load: Callable[[str], bytes | None],
+        limit: int,
+        hot: int = HOT,
+        begin: bytes | None = None,
     ) -> None:
         self._build = build
         self._load = load
         self._limit = limit
         self._hot_limit = hot
         self.example = build()
-        self.fresh = pack(self.example.state())
+        self.fresh = begin or pack(self.example.state())
         self._hot: dict[str, SavedPolicy] = {}
         self._slab = Slab()
         self._changed: set[str] = set()
