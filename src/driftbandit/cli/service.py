@@ -61,8 +61,10 @@ def serve(
             raise ValueError("--loop, --model: expected both or neither")
         check_address(store)
         shown = without_password(store)
-        if loop is not None and model is not None and begin_loop(store, loop, model):
-            typer.echo(f"loop {loop} begins with {model}", err=True)
+        if loop is not None and model is not None:
+            with _opened(store, create=True) as opened:
+                if begin_loop(opened, loop, model):
+                    typer.echo(f"loop {loop} begins with {model}", err=True)
         application = build_app(
             store,
             secure=not insecure_local,

@@ -88,7 +88,7 @@ def build_app(
     return app
 
 
-def begin_loop(store: str, name: str, model: Path) -> bool:
+def begin_loop(store: Store, name: str, model: Path) -> bool:
     """Make a loop whose models begin with a policy's file; False if it is there already and began with that file.
 
     Policy, settings and number of features are the file's, and so are the features' names if it has an encoder. All
@@ -102,18 +102,15 @@ def begin_loop(store: str, name: str, model: Path) -> bool:
     check_name("loop", name)
     config, state = loop_of(model.read_bytes())
     event = Configured(milliseconds(), 0, msgspec.json.encode(config), state)
-    opened = open_store(store, writer=False)
     try:
-        opened.put_loop(name, 0, encode(event))
+        store.put_loop(name, 0, encode(event))
     except VersionConflict as error:
-        there = next(row for row in opened.loops() if row.name == name)
+        there = next(row for row in store.loops() if row.name == name)
         if configured(there).model != state or settings(there).model_key != config.model_key:
             raise ValueError(
                 f"loop {name!r} exists and did not begin with {model}; choose another name, or serve without a model"
             ) from error
         return False
-    finally:
-        opened.close()
     return True
 
 

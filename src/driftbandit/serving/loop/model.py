@@ -65,9 +65,7 @@ def loop_of(file: bytes) -> tuple[LoopConfig, bytes]:
     policy = load_model(file)
     name, settings = name_and_settings(policy)
     made = LoopConfig(policy=name, settings=settings, dim=policy.dim, feature_names=_feature_names(file))
-    config = msgspec.json.decode(
-        msgspec.json.encode(made), type=LoopConfig
-    )  # which checks what the constructor does not
+    config = msgspec.json.decode(msgspec.json.encode(made), type=LoopConfig)  # the constructor checks no bounds
     check(config)
     return config, read_model(config, file)
 

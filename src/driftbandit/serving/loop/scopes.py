@@ -156,6 +156,7 @@ class Models:
         load: Callable[[str], bytes | None],
         limit: int,
         hot: int = HOT,
+        *,
         begin: bytes | None = None,
     ) -> None:
         self._build = build
@@ -163,6 +164,7 @@ class Models:
         self._limit = limit
         self._hot_limit = hot
         self.example = build()
+        self._begin = begin
         self.fresh = begin or pack(self.example.state())
         self._hot: dict[str, SavedPolicy] = {}
         self._slab = Slab()
@@ -181,9 +183,10 @@ class Models:
         return policy
 
     def peek(self, scope: str) -> SavedPolicy | None:
-        """The policy of a scope, for reading only; None if the scope was never met."""
+        """The policy of a scope, for reading only; None if the scope was never met and does not begin with a model."""
         policy = self._hot.get(scope)
-        if policy is None and (data := self._slab.get(scope) or self._load(scope)) is not None:
+        begin = self._begin if scope == EVERYONE else None
+        if policy is None and (data := self._slab.get(scope) or self._load(scope) or begin) is not None:
             policy = self._build().restore(unpack(data))
         return policy
 
