@@ -178,12 +178,14 @@ def _learn_many(policy: Any, shown: Floats, batch: Events) -> list[tuple[int, Ch
 
 
 def items_at(log: DecisionLog, time: float) -> dict[ArmId, Record]:
-    """Features by id of the arms of a log that had not ended at a time, for a `Recommender`.
+    """Features by id of the arms of a log that could be shown at a time or just before it, for a `Recommender`.
 
-    Arms that are not in the item table have no end.
+    'Just before', because item tables often say that everything ended when the log did. Arms that are not in the item
+    table have no end.
     """
     catalogue, facts = log.arms, log.arms.columns()
-    alive = set(catalogue.alive(np.array([time]))[0].tolist()) if catalogue.known else set()
+    times = np.array([np.nextafter(time, -np.inf), time])
+    alive = set(catalogue.alive(times)[0].tolist()) if catalogue.known else set()
     return {
         arm: {name: column[row] for name, column in facts.items()}
         for row, arm in enumerate(catalogue.ids)

@@ -53,6 +53,8 @@ def build_untold(
     if name not in REGISTRY:
         raise ValueError(unknown_name("policy", name, REGISTRY))
     entry = REGISTRY[name]
+    if entry.knows_shifts:
+        raise ValueError(f"policy: {name!r} must be told the true shifts, which are known in simulated worlds only")
     brief = Brief(dim=dim or 1, noise=WIDEST_NOISE, reward_range=reward_range or (0.0, 1.0), seed=seed)
     try:
         return entry.build(brief, **{**entry.untold, **(settings or {})})
