@@ -78,3 +78,23 @@ def test_bad_input_is_one_line_and_leaves_an_older_file_alone(shop, tmp_path, op
     assert line.startswith("error: ")
     assert message in line
     assert (tmp_path / "m").read_text() == "older"
+
+
+def test_ctrl_c_writes_nothing(shop, tmp_path, monkeypatch):
+    def stop(*given, **keywords):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("driftbandit.logs.learning.learn_log", stop)
+    result = run("learn", "clicks.parquet", "--items", "items.parquet", "--policy", "linucb", "--model", "m")
+    assert (result.exit_code, result.stderr) == (130, "stopped; m was not written\n")
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("policy", ["per-scope", "club"])
+def test_a_policy_with_scopes_is_for_the_library_alone(shop, tmp_path, policy):
+    told = ["learn", "clicks.parquet", "--items", "items.parquet", "--policy", policy, "--model", "m"]
+    assert "row 1: scope: " in run(*told).stderr
+    (tmp_path / "names.toml").write_text('scope = "segment"')
+    result = succeed(*told, "--columns", "names.toml")
+    assert "serve" not in result.stdout
+    assert Recommender.load("m").choose({"device": "phone"}, scope="student").scope == "student"

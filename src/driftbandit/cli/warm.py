@@ -36,7 +36,7 @@ def learn(
 
     Example: driftbandit learn clicks.parquet --items items.csv --policy driftucb --model shop.policy
     """
-    with friendly_errors():
+    with friendly_errors(), _stoppable(model):
         from driftbandit.logs import read_log
         from driftbandit.logs.learning import dim_of, fit_encoder, items_at, learn_log, save_learned
         from driftbandit.policies.registry import REGISTRY
@@ -51,6 +51,16 @@ def learn(
         save_learned(model, learner, encoder, items_at(opened, lessons.until))
         named = encoder is not None or not contextual
         typer.echo("\n".join(_summary(opened, learner, lessons, model, named=named)))
+
+
+@contextmanager
+def _stoppable(model: Path) -> Iterator[None]:
+    """Say after Ctrl-C that the file was not written."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        typer.secho(f"stopped; {model} was not written", fg="yellow", err=True)
+        raise typer.Exit(130) from error
 
 
 @contextmanager

@@ -150,17 +150,26 @@ def _learn(policy: Any, log: DecisionLog, batch: Decisions | Events) -> list[tup
     else:
         arms = batch.displayed()
     numbers = numbers_of([log.arms.ids[row] for row in arms.tolist()]).tolist()
-    scopes = [{"scope": log.scopes[row]} for row in batch.scopes.tolist()] if takes_scope(policy) else None
+    scopes = [log.scopes[row] for row in batch.scopes.tolist()] if takes_scope(policy) else None
     found: list[tuple[int, Change]] = []
     for at, reward in enumerate(batch.rewards.tolist()):
         x = None if shown is None else shown[at]
         try:
-            changes = policy.learn(x, reward, numbers[at], **({} if scopes is None else scopes[at]))
+            changes = policy.learn(x, reward, numbers[at], **({} if scopes is None else _whose(policy, scopes[at])))
         except ValueError as error:
             raise _NotLearned(int(batch.rows[at]), error) from error
         if changes:
             found += [(int(batch.rows[at]), change) for change in changes]
     return found
+
+
+def _whose(policy: Any, scope: str) -> dict[str, str]:
+    """The scope as a keyword for a policy that keeps a model for each."""
+    if not scope:
+        raise ValueError(
+            f"scope: {type(policy).__name__} keeps a model per scope, and the log does not say whose this is"
+        )
+    return {"scope": scope}
 
 
 def _learn_many(policy: Any, shown: Floats, batch: Events) -> list[tuple[int, Change]]:
