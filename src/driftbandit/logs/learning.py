@@ -166,9 +166,7 @@ def _learn(policy: Any, log: DecisionLog, batch: Decisions | Events) -> list[tup
 def _whose(policy: Any, scope: str) -> dict[str, str]:
     """The scope as a keyword for a policy that keeps a model for each."""
     if not scope:
-        raise ValueError(
-            f"scope: {type(policy).__name__} keeps a model per scope, and the log does not say whose this is"
-        )
+        raise ValueError(f"scope: {type(policy).__name__} keeps a model per scope, and the log names none here")
     return {"scope": scope}
 
 
