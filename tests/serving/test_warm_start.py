@@ -20,7 +20,7 @@ from driftbandit.cli import app
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.log.export import Wanted, ndjson, parquet
 from driftbandit.serving.log.rerun import read_export, rerun_log
-from driftbandit.serving.loop.config import LoopConfig, Plan
+from driftbandit.serving.loop.config import Plan
 from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.loop.model import loop_of
 from driftbandit.serving.server import begin_loop, milliseconds, open_store
@@ -336,4 +336,3 @@ def test_over_http(http: httpx.Client, tmp_path: Path) -> None:
     assert http.get(f"{path}/scopes").json()["shared"]["rounds"] == 200
     assert "not a saved policy" in problem(http.put(f"{path}/model", content=file[:-5]), 422)
     assert "no loop" in problem(http.put("/v1/loops/nowhere/model", content=file), 404)
-    assert LoopConfig(dim=3, policy="linucb").policy == http.get(path).json()["config"]["policy"]

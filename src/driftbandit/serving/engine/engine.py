@@ -138,8 +138,9 @@ class Engine:
             if parts.config == config:
                 return False, self.configuration(name)
             raise Refused(409, f"loop {name!r} exists with other settings; give its version, {parts.row.version}")
-        kept = parts is not None and parts.config.model_key == config.model_key
-        model = configured(parts.row).model if parts is not None and kept else None
+        model = None
+        if parts is not None and parts.config.model_key == config.model_key:
+            model = configured(parts.row).model
         version = self._put(name, expected or 0, config, model)
         return version == 1, self.configuration(name)
 
@@ -155,7 +156,7 @@ class Engine:
         return self.configuration(name)
 
     def _put(self, name: str, expected: int, config: LoopConfig, model: bytes | None) -> int:
-        """Store settings and the model with which loops begin; returns their version."""
+        """Store settings and the model with which the loop begins; returns their version."""
         event = Configured(self._clock(), 0, msgspec.json.encode(config), model)
         try:
             row = self.store.put_loop(name, expected, log.encode(event))
