@@ -165,3 +165,33 @@ def test_bad_arguments_get_one_line(arguments, message, tmp_path):
     assert result.exit_code == 2
     assert message in result.output
     assert "Traceback" not in result.output
+
+
+def test_a_log_without_item_table_knows_arms_by_their_ids():
+    rng = np.random.default_rng(0)
+    shown = rng.integers(3, size=3000)
+    better = np.where(np.arange(3000) < 1500, 0, 2)
+    table = pa.table(
+        {
+            "arms": [["tea", "cup", "pot"]] * 3000,
+            "arm": [["tea", "cup", "pot"][arm] for arm in shown],
+            "propensity": np.full(3000, 1 / 3),
+            "reward": (rng.random(3000) < np.where(shown == better, 0.4, 0.1)).astype(float),
+            "device": ["phone"] * 3000,
+        }
+    )
+    found = audit(read_log(table), {"linucb": BUILDS["linucb"]})
+    assert [change.row for change in found.changes] == pytest.approx([1500], abs=100)
+    assert {name for feature in found.changes[0].features for name in ("tea", "pot") if name in feature.name}
+    assert found.best is not None
+
+
+@pytest.mark.parametrize("name", ["ucb1", "per-scope"])
+def test_policies_that_do_not_fit_are_refused(shop, name):
+    with pytest.raises(ValueError, match=f"features and without scopes, got {name}"):
+        audit(read_log(shop.decisions.slice(0, 200), items=shop.items), {name: REGISTRY[name].build})
+
+
+def test_no_candidates_are_refused(shop):
+    with pytest.raises(ValueError, match="at least one candidate"):
+        audit(read_log(shop.decisions.slice(0, 200), items=shop.items), {})

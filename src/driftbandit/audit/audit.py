@@ -11,16 +11,14 @@ import numpy as np
 
 from driftbandit.audit.changes import WorldChange, find_changes
 from driftbandit.audit.trust import Trust, TrustCheck
-from driftbandit.core import Floats, Ints
+from driftbandit.core import Floats, Ints, takes_scope
 from driftbandit.evaluation.logged import Valuation, ValueRow, compare_values, shadow_values
 from driftbandit.evaluation.logged.runs import LOGGER
 from driftbandit.features import Encoder
+from driftbandit.features.arms import ArmId, Record
 from driftbandit.logs import DecisionLog, Report
+from driftbandit.logs.learning import dim_of, fit_encoder, items_at, save_learned, takes_features
 from driftbandit.policies.entry import Brief, Builder
-from driftbandit.recommender import Recommender
-
-_SAMPLE = 5_000
-"""Decisions at the beginning of the log from which an encoder is fitted."""
 
 _PRODUCT = 256
 """Most features with which changes are looked for; they are not hashed unless there are more."""
@@ -105,6 +103,8 @@ class Audit:
         Reward over time.
     learned : dict of str to policy
         The policies, having learned the whole log.
+    items : dict
+        Features by id of the arms that could be shown at its end.
     """
 
     name: str
@@ -119,6 +119,7 @@ class Audit:
     tuned: list[Tuned]
     course: Course
     learned: dict[str, Any]
+    items: dict[ArmId, Record]
 
     @property
     def best(self) -> ValueRow | None:
@@ -133,15 +134,11 @@ class Audit:
         return max(rows, key=lambda row: row.value.estimate).name
 
     def save_best(self, path: str | os.PathLike[str]) -> None:
-        """Write the favourite, having learned the whole log, with its encoder if there is one.
+        """Write the favourite, having learned the whole log, with the encoder, if there is one, and the last items.
 
         `Recommender.load` reads it, and `driftbandit.load` the policy alone.
         """
-        policy = self.learned[self.favourite]
-        if self.encoder is None:
-            policy.save(path)
-        else:
-            Recommender(self.encoder, policy).save(path)
+        save_learned(path, self.learned[self.favourite], self.encoder, self.items)
 
 
 def audit(
@@ -175,12 +172,13 @@ def audit(
     if not policies:
         raise ValueError("policies: expected at least one candidate, got none")
     say("reading the beginning")
-    wide, encoder = _encoders(log, encoder)
+    wide = encoder or fit_encoder(log, _PRODUCT)
+    encoder = encoder or fit_encoder(log)
     say("checking propensities")
     trust = _trust(log, wide)
     report = log.report
     say("looking for changes")
-    names = wide.names if wide is not None else [f"feature {j}" for j in range(_dim(log))]
+    names = wide.names if wide is not None else [f"feature {j}" for j in range(dim_of(log, None))]
     changes = find_changes(
         lambda: log.events(wide),
         names,
@@ -191,12 +189,14 @@ def audit(
     )
     say("running policies through the log")
     brief = Brief(
-        dim=encoder.dim if encoder is not None else _dim(log),
+        dim=dim_of(log, encoder),
         noise=max(trust.spread, _LEAST_NOISE),
         reward_range=(trust.lowest, trust.highest),
         seed=seed,
     )
     learned = {name: build(brief) for name, build in policies.items()}
+    if unfit := [name for name, policy in learned.items() if not takes_features(policy) or takes_scope(policy)]:
+        raise ValueError(f"policies: expected policies with features and without scopes, got {', '.join(unfit)}")
     grids = grids or {}
     trials = {_trial(family, label): build(brief) for family, grid in grids.items() for label, build in grid.items()}
     values = shadow_values({**learned, **trials}, log.events(encoder))
@@ -220,21 +220,8 @@ def audit(
         tuned=[_tuned(family, grid, values) for family, grid in grids.items()],
         course=_course(values, rows),
         learned=learned,
+        items=items_at(log, float(values[LOGGER].times[-1])),
     )
-
-
-def _encoders(log: DecisionLog, encoder: Encoder | None) -> tuple[Encoder | None, Encoder | None]:
-    """The encoder for looking for changes, with unmixed features where possible, and the one for policies."""
-    if encoder is not None:
-        return encoder, encoder
-    if next(iter(log)).features is not None:
-        return None, None
-    sample = log.records(_SAMPLE)
-    return Encoder(dim=_PRODUCT).fit(sample), Encoder().fit(sample)
-
-
-def _dim(log: DecisionLog) -> int:
-    return next(log.events()).dim
 
 
 def _trust(log: DecisionLog, encoder: Encoder | None) -> Trust:

@@ -39,6 +39,10 @@ def serve(
     snapshot_every: Annotated[int, typer.Option(help="Events of a loop between snapshots.", min=1)] = 100_000,
     scopes_in_memory: Annotated[int, typer.Option(help="Scopes of a loop kept in memory.", min=1)] = 1_000_000,
     rate: Annotated[float | None, typer.Option(help="Requests per second that a key may make.", min=0.1)] = None,
+    loop: Annotated[str | None, typer.Option(help="With --model: name of a loop to make, if there is none.")] = None,
+    model: Annotated[
+        Path | None, typer.Option(help="With --loop: file with which the loop begins, such as `learn` writes.")
+    ] = None,
 ) -> None:
     r"""Serve decisions over HTTP, durably.
 
@@ -48,13 +52,19 @@ def serve(
     """
     with friendly_errors():
         _need_serve()
-        from driftbandit.serving.server import LOOPBACK, build_app, check_address
+        from driftbandit.serving.server import LOOPBACK, begin_loop, build_app, check_address
         from driftbandit.serving.server import serve as run
 
         if insecure_local and host not in LOOPBACK:
             raise ValueError(f"--insecure-local: only on a loopback address, got --host {host}")
+        if (loop is None) != (model is None):
+            raise ValueError("--loop, --model: expected both or neither")
         check_address(store)
         shown = without_password(store)
+        if loop is not None and model is not None:
+            with _opened(store, create=True) as opened:
+                if begin_loop(opened, loop, model):
+                    typer.echo(f"loop {loop} begins with {model}", err=True)
         application = build_app(
             store,
             secure=not insecure_local,

@@ -9,14 +9,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from driftbandit.serving.api.app import App
 from driftbandit.serving.api.handlers import make_app
 from driftbandit.serving.api.service import Service
 from driftbandit.serving.engine.engine import Engine
-from driftbandit.serving.engine.storage import settings
+from driftbandit.serving.engine.messages import check_name
+from driftbandit.serving.engine.storage import configured, settings
 from driftbandit.serving.engine.warmup import Rehearsals
+from driftbandit.serving.loop.events import Configured, encode
+from driftbandit.serving.loop.model import loop_of
 from driftbandit.serving.page.handlers import Page
-from driftbandit.serving.stores.base import Store
+from driftbandit.serving.stores.base import Store, VersionConflict
 
 _COLLECTIONS = (10_000, 20, 20)
 """When Python looks for cyclic garbage: seldom, since requests leave next to none."""
@@ -81,6 +86,32 @@ def build_app(
     app = make_app(service, rate=rate)
     app.add_routes(Page(service).routes())
     return app
+
+
+def begin_loop(store: Store, name: str, model: Path) -> bool:
+    """Make a loop whose models begin with a policy's file; False if it is there already and began with that file.
+
+    Policy, settings and number of features are the file's, and so are the features' names if it has an encoder. All
+    other settings have their defaults.
+
+    Raises
+    ------
+    ValueError
+        If the file cannot be used, or the loop exists and began otherwise.
+    """
+    check_name("loop", name)
+    config, state = loop_of(model.read_bytes())
+    event = Configured(milliseconds(), 0, msgspec.json.encode(config), state)
+    try:
+        store.put_loop(name, 0, encode(event))
+    except VersionConflict as error:
+        there = next(row for row in store.loops() if row.name == name)
+        if configured(there).model != state or settings(there).model_key != config.model_key:
+            raise ValueError(
+                f"loop {name!r} exists and did not begin with {model}; choose another name, or serve without a model"
+            ) from error
+        return False
+    return True
 
 
 def serve(app: App, host: str, port: int, started: Callable[[], object] = lambda: None) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import psycopg
 import pytest
 
+from driftbandit import LinUCB
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import Arm, CatalogueRequest, Decision, DecisionRequest, RewardRequest
 from driftbandit.serving.engine.shards import Elsewhere, shard_of
@@ -186,3 +187,38 @@ def test_without_leave_no_tables_are_made(database: str) -> None:
         assert db.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone() == (0,)
     PostgreSQLStore(database, writer=False).close()
     PostgreSQLStore(database, writer=False, create=False).close()
+
+
+def test_all_shards_begin_with_a_model_that_one_process_was_given(
+    processes: tuple[Process, Process], database: str, tmp_path: Path
+) -> None:
+    policy = LinUCB(2)
+    for _ in range(50):
+        policy.learn([1.0, 0.0], 1.0)
+        policy.learn([0.0, 1.0], 0.0)
+    policy.save(tmp_path / "a.policy")
+    first, second = processes
+    first.engine.put_model("x", (tmp_path / "a.policy").read_bytes())
+    for process in (first, second):
+        process.refresh()
+    for process in (first, second):
+        process.decide(process.scope())
+        process.reward(process.scope(), 0.25)
+        process.decide(process.scope(1), "2")
+    Process.now += 60_000
+    for process in (first, second):
+        process.engine.tick()
+        process.engine.commit()
+        for part in process.engine.parts("x"):
+            rounds = {scope: policy.rounds for scope in part.models.scopes() if (policy := part.models.peek(scope))}
+            assert set(rounds.values()) == {101}
+        assert process.engine.digest("x") == process.engine.digest("x", whole_log=True)
+        process.store.close()
+    exported = tmp_path / "log.ndjson"
+    wanted = export.Wanted("x", 1)
+    exported.write_bytes(b"".join(export.ndjson(lambda: PostgreSQLStore(database, writer=False), wanted)))
+    again = rerun_log(read_export(exported))
+    assert (again.decisions, again.identical, again.learned) == (4, 4, 4)
+    alone = Process(database)
+    assert alone.engine.digest("x") == again.digest
+    alone.store.close()

@@ -67,6 +67,11 @@ class Handlers:
         answer = await self._service.call(lambda engine: engine.put_arms(loop, arms))
         return Response(200, _encode(answer))
 
+    async def put_model(self, request: Request, loop: str) -> Response:
+        """Let a loop's models begin with a policy's file."""
+        answer = await self._service.call(lambda engine: engine.put_model(loop, request.body))
+        return Response(200, _encode(answer))
+
     async def decide(self, request: Request, loop: str) -> Response:
         """Choose an arm."""
         given = self._bodies.decision(request.body)

@@ -55,20 +55,20 @@ def _operation(route: Route, by_type: dict[int, Any]) -> dict[str, Any]:
         parameters.append({"name": "Last-Event-ID", "in": "header", "schema": {"type": "string"}})
     answers: dict[str, Any] = {}
     for status, kind in route.answers.items():
-        media, schema = (kind, {"type": "string"}) if isinstance(kind, str) else ("application/json", by_type[id(kind)])
-        answers[str(status)] = _answer(status, media, schema)
+        answers[str(status)] = {"description": HTTPStatus(status).phrase, "content": _content(kind, by_type)}
     for status in sorted(errors):
-        answers[str(status)] = _answer(status, "application/problem+json", by_type[id(Problem)])
+        problem = {"application/problem+json": {"schema": by_type[id(Problem)]}}
+        answers[str(status)] = {"description": HTTPStatus(status).phrase, "content": problem}
     operation: dict[str, Any] = {"summary": route.summary, "parameters": parameters, "responses": answers}
     if route.role is not None:
         operation["security"] = [{"key": []}]
     if route.body is not None:
-        operation["requestBody"] = {
-            "required": True,
-            "content": {"application/json": {"schema": by_type[id(route.body)]}},
-        }
+        operation["requestBody"] = {"required": True, "content": _content(route.body, by_type)}
     return operation
 
 
-def _answer(status: int, media: str, schema: Any) -> dict[str, Any]:
-    return {"description": HTTPStatus(status).phrase, "content": {media: {"schema": schema}}}
+def _content(kind: Any, by_type: dict[int, Any]) -> dict[str, Any]:
+    """What a body or an answer may be: a type as JSON, or anything of a media type."""
+    if isinstance(kind, str):
+        return {kind: {"schema": {"type": "string"}}}
+    return {"application/json": {"schema": by_type[id(kind)]}}

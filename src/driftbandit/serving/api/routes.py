@@ -173,6 +173,13 @@ def api_routes(handlers: Handlers) -> list[Route]:
             limit=64 << 20,
         ),
         Route(
+            *("PUT", f"{v1}/model", "admin", handlers.put_model, "Begin again with a policy's file"),
+            answers={200: Configuration},
+            body="application/octet-stream",
+            errors=(409, 413, 422),
+            limit=64 << 20,
+        ),
+        Route(
             *("POST", f"{v1}/decisions", "decide", handlers.decide, "Choose an arm"),
             answers={200: Decision, 201: Decision},
             body=DecisionRequest,

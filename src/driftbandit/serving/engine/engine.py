@@ -24,12 +24,13 @@ from driftbandit.serving.engine.messages import (
 )
 from driftbandit.serving.engine.reading import state_bytes
 from driftbandit.serving.engine.shards import Parts
-from driftbandit.serving.engine.storage import committed, gather, load_loop, news, save, settings
+from driftbandit.serving.engine.storage import committed, configured, gather, load_loop, news, save, settings
 from driftbandit.serving.loop import events as log
 from driftbandit.serving.loop.arms import check_different
 from driftbandit.serving.loop.config import LoopConfig, check
 from driftbandit.serving.loop.events import Catalogued, Configured, Refused
 from driftbandit.serving.loop.loop import Loop
+from driftbandit.serving.loop.model import read_model
 from driftbandit.serving.stores.base import LoopRow, Store, VersionConflict
 
 _OPEN_WEIGHT = 4
@@ -133,17 +134,36 @@ class Engine:
         except ValueError as error:
             raise Refused(422, str(error)) from error
         parts = self._loops.get(name)
-        encoded = msgspec.json.encode(config)
         if parts is not None and expected is None:
             if parts.config == config:
                 return False, self.configuration(name)
             raise Refused(409, f"loop {name!r} exists with other settings; give its version, {parts.row.version}")
+        model = None
+        if parts is not None and parts.config.model_key == config.model_key:
+            model = configured(parts.row).model
+        version = self._put(name, expected or 0, config, model)
+        return version == 1, self.configuration(name)
+
+    def put_model(self, name: str, file: bytes) -> Configuration:
+        """Let all models of a loop start afresh, each as a copy of the policy in a file."""
+        parts = self._parts(name)
         try:
-            row = self.store.put_loop(name, expected or 0, log.encode(Configured(self._clock(), 0, encoded)))
+            model = read_model(parts.config, file)
+        except ValueError as error:
+            raise Refused(422, str(error)) from error
+        if model != configured(parts.row).model:
+            self._put(name, parts.row.version, parts.config, model)
+        return self.configuration(name)
+
+    def _put(self, name: str, expected: int, config: LoopConfig, model: bytes | None) -> int:
+        """Store settings and the model with which the loop begins; returns their version."""
+        event = Configured(self._clock(), 0, msgspec.json.encode(config), model)
+        try:
+            row = self.store.put_loop(name, expected, log.encode(event))
         except VersionConflict as error:
-            raise Refused(409, f"loop {name!r}: expected version {expected or 0}, found {error.version}") from error
+            raise Refused(409, f"loop {name!r}: expected version {expected}, found {error.version}") from error
         self.refresh()
-        return row.version == 1, self.configuration(name)
+        return row.version
 
     def put_arms(self, name: str, arms: CatalogueRequest) -> Configuration:
         """Replace the catalogue."""
@@ -235,7 +255,8 @@ class Engine:
     def configuration(self, name: str) -> Configuration:
         """The settings of a loop, and their version."""
         parts = self._parts(name)
-        return Configuration(name, parts.row.version, parts.row.arms_version, parts.config)
+        row = parts.row
+        return Configuration(name, row.version, row.arms_version, parts.config, configured(row).model is not None)
 
     def names(self) -> list[str]:
         """Names of all loops."""

@@ -75,12 +75,13 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """A loop's settings and their version."""
+    """A loop's settings and their version; `has_model` says whether its models began with a policy's file."""
 
     loop: str
     version: int
     arms_version: int
     config: LoopConfig
+    has_model: bool = False
 
 
 def split_arms(arms: Sequence[str | Arm]) -> tuple[tuple[str, ...], Floats | None]:

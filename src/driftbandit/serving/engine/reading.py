@@ -15,7 +15,7 @@ from driftbandit.serving.stores.base import Store
 def state_bytes(loop: Loop, store: Store | None = None) -> bytes:
     """Everything that a loop knows, as bytes; a store adds the models of scopes that are not in memory."""
     state = loop.state
-    parts = [state.core()]
+    parts = [state.core()] if state.model is None else [state.core(), state.model]
     for role, models in loop.learner.roles:
         scopes = set(models.scopes())
         if store is not None:

@@ -21,9 +21,14 @@ _READ = 10_000
 
 def settings(row: LoopRow) -> LoopConfig:
     """The settings of a loop as the store knows it."""
+    return msgspec.json.decode(configured(row).config, type=LoopConfig)
+
+
+def configured(row: LoopRow) -> Configured:
+    """The settings of a loop as the store knows it, still encoded, and the model with which it begins."""
     event = log.decode(row.config)
     assert isinstance(event, Configured)
-    return msgspec.json.decode(event.config, type=LoopConfig)
+    return event
 
 
 def load_loop(store: Store, row: LoopRow, shard: int, limit: int, *, whole_log: bool = False) -> Loop:
@@ -65,9 +70,8 @@ def news(loop: Loop, row: LoopRow, now: int) -> list[Configured | Catalogued]:
     """Events that bring a loop up to date with the settings and the catalogue in the store."""
     found: list[Configured | Catalogued] = []
     if loop.state.version != row.version:
-        event = log.decode(row.config)
-        assert isinstance(event, Configured)
-        found.append(Configured(now, row.version, event.config))
+        event = configured(row)
+        found.append(Configured(now, row.version, event.config, event.model))
     if row.arms is not None and loop.state.arms_version != row.arms_version:
         arms = log.decode(row.arms)
         assert isinstance(arms, Catalogued)

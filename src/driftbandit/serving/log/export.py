@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 import io
 import math
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -59,6 +60,10 @@ def as_row(seq: int, name: str, shard: int, event: AnyEvent) -> dict[str, Any]:
         row[field] = getattr(event, field)
     if isinstance(event, Configured):
         row["config"] = msgspec.json.decode(event.config)
+        if event.model is None:
+            del row["model"]
+        else:
+            row["model"] = b64encode(event.model).decode()
     elif isinstance(event, Catalogued | Decided) and event.features is not None:
         count = len(event.ids if isinstance(event, Catalogued) else event.arms or [])
         row["features"] = np.frombuffer(event.features).reshape(count, -1).tolist()
@@ -71,10 +76,14 @@ def from_row(row: dict[str, Any]) -> AnyEvent:
     kind = kinds.get(row["kind"])
     if kind is None:
         raise ValueError(f"kind: expected one of {', '.join(kinds)}, got {row['kind']!r}")
+    if kind is Configured:
+        row = {"model": None, **row}
     values = {field: row[field] for field in kind.__struct_fields__}  # type: ignore[attr-defined]
     if kind is Configured:
         config = msgspec.convert(row["config"], LoopConfig)
         values["config"] = msgspec.json.encode(config)
+        if row["model"] is not None:
+            values["model"] = b64decode(row["model"], validate=True)
     elif kind in (Catalogued, Decided) and row["features"] is not None:
         values["features"] = np.array(row["features"], dtype=np.float64).tobytes()
     event: AnyEvent = msgspec.convert([row["kind"], *values.values()], kind)  # unlike kind(), this checks types
@@ -108,7 +117,7 @@ def parquet(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]
             **{"config": text, "ids": pa.list_(text), "features": pa.list_(pa.list_(real)), "id": text},
             **{"scope": text, "arms": pa.list_(text), "index": whole, "arm": text, "propensity": real},
             **{"votes": pa.list_(whole), "shadow": whole, "learned": whole, "expires": whole},
-            **{"value": real, "reward_id": text},
+            **{"value": real, "reward_id": text, "model": text},
         }
     )
     sink = _Sink()

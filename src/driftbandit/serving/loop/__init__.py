@@ -7,6 +7,7 @@
 - `windows`: open decisions, in the order in which their windows close, and how many a model has yet to learn
 - `series`: what happened over time
 - `scopes`: one model per scope, in memory or in the store
+- `model`: a policy's file, with which models begin
 - `state`: what a loop knows, its snapshots, and what the store does not have yet
 - `learner`: the policies, asked and taught
 - `loop`: the commands, and how events of the log are repeated

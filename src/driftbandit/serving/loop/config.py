@@ -10,16 +10,15 @@ from msgspec import Meta
 
 from driftbandit.core import LARGEST, unknown_name
 from driftbandit.policies.base import PolicyBase
-from driftbandit.policies.registry import REGISTRY, Brief
+from driftbandit.policies.registry import REGISTRY
 from driftbandit.policies.scoped.per_scope import SavedPolicy
+from driftbandit.policies.untold import build_untold
 
 Setting = bool | int | float | str | None
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
 _LARGEST_SETTING = 10_000_000
 _LARGEST_DIM = 2_000
-# Standard deviation of the noisiest reward between 0 and 1, for policies that need a noise and were given none.
-_WIDEST_NOISE = 0.5
 
 SERVED = tuple(name for name, entry in REGISTRY.items() if entry.served)
 
@@ -119,20 +118,12 @@ def builder(config: LoopConfig, plan: Plan) -> Callable[[], SavedPolicy]:
     for key, value in plan.settings.items():
         if isinstance(value, int) and abs(value) > _LARGEST_SETTING:
             raise ValueError(f"settings: {key[:100]}: expected at most {_LARGEST_SETTING:,}, got {value}")
-    entry = REGISTRY[plan.policy]
-    settings = {**entry.untold, **plan.settings}
-    brief = Brief(
-        dim=config.dim or 1,
-        noise=_WIDEST_NOISE,
-        reward_range=config.reward_range or (0.0, 1.0),
-        seed=config.seed % (1 << 31),
-    )
 
     def build() -> SavedPolicy:
-        try:
-            return cast(SavedPolicy, entry.build(brief, **settings))
-        except (TypeError, MemoryError, OverflowError) as error:
-            raise ValueError(f"settings: {error}") from error
+        made = build_untold(
+            plan.policy, config.dim, plan.settings, reward_range=config.reward_range, seed=config.seed % (1 << 31)
+        )
+        return cast(SavedPolicy, made)
 
     policy: object = build()
     if not isinstance(policy, PolicyBase):

@@ -26,10 +26,21 @@ class Event(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Configured(Event, frozen=True, tag="config"):
-    """The loop got new settings; `config` is JSON."""
+    """The loop got new settings.
+
+    Attributes
+    ----------
+    version : int
+        Version of the settings.
+    config : bytes
+        The settings, as JSON.
+    model : bytes or None
+        Packed state (`scopes.pack`) with which models begin; None if they begin with nothing.
+    """
 
     version: int
     config: bytes
+    model: bytes | None = None
 
 
 class Catalogued(Event, frozen=True, tag="arms"):

@@ -15,6 +15,7 @@ from driftbandit.serving.loop.arms import Pool, Pools
 from driftbandit.serving.loop.config import LoopConfig, Plan, bounds, builder
 from driftbandit.serving.loop.events import AnyEvent, Catalogued, Configured, Decided, Late, Refused, Rewarded, Ticked
 from driftbandit.serving.loop.learner import Learner
+from driftbandit.serving.loop.model import fitting
 from driftbandit.serving.loop.randomness import BLOCK, Draws, arm_number, chance
 from driftbandit.serving.loop.scopes import EVERYONE, MAIN, SHADOW, Models
 from driftbandit.serving.loop.series import Series
@@ -93,7 +94,8 @@ class Loop:
         config, (main_epoch, shadow_epoch) = state.config, state.epochs
         if models is None:
             build = builder(config, Plan(config.policy, config.settings))
-            models = Models(build, lambda scope: self._load(MAIN, main_epoch, scope), self._limit)
+            begin = None if state.model is None else fitting(build(), state.model)
+            models = Models(build, lambda scope: self._load(MAIN, main_epoch, scope), self._limit, begin=begin)
         if config.shadow is None:
             shadow = None
         elif shadow is None:

@@ -139,24 +139,33 @@ class Models:
         How many scopes to keep in memory; `trim` leaves the scopes used longest ago to the store.
     hot : int
         How many scopes to keep as policy objects.
+    begin : bytes, optional
+        The packed state with which every scope begins; by default, that of a fresh policy.
 
     Attributes
     ----------
     example : SavedPolicy
         A fresh policy that is never used; all policies here have its traits.
     fresh : bytes
-        The packed state of a fresh policy.
+        The packed state with which every scope begins.
     """
 
     def __init__(
-        self, build: Callable[[], SavedPolicy], load: Callable[[str], bytes | None], limit: int, hot: int = HOT
+        self,
+        build: Callable[[], SavedPolicy],
+        load: Callable[[str], bytes | None],
+        limit: int,
+        hot: int = HOT,
+        *,
+        begin: bytes | None = None,
     ) -> None:
         self._build = build
         self._load = load
         self._limit = limit
         self._hot_limit = hot
         self.example = build()
-        self.fresh = pack(self.example.state())
+        self._begin = begin
+        self.fresh = begin or pack(self.example.state())
         self._hot: dict[str, SavedPolicy] = {}
         self._slab = Slab()
         self._changed: set[str] = set()
@@ -174,9 +183,10 @@ class Models:
         return policy
 
     def peek(self, scope: str) -> SavedPolicy | None:
-        """The policy of a scope, for reading only; None if the scope was never met."""
+        """The policy of a scope, for reading only; None if the scope was never met and does not begin with a model."""
         policy = self._hot.get(scope)
-        if policy is None and (data := self._slab.get(scope) or self._load(scope)) is not None:
+        begin = self._begin if scope == EVERYONE else None
+        if policy is None and (data := self._slab.get(scope) or self._load(scope) or begin) is not None:
             policy = self._build().restore(unpack(data))
         return policy
 

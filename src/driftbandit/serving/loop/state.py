@@ -100,6 +100,7 @@ class Shot(Core, array_like=True):
     """A core with what is not part of a loop's digest, because stores of version 0.1.0 lack it."""
 
     shadow_value: RunningValue = msgspec.field(default_factory=RunningValue)
+    model: bytes | None = None
 
 
 class State:
@@ -111,6 +112,8 @@ class State:
         Number and time of the last event.
     version, config : int, LoopConfig
         The settings and their version; 0 before the first.
+    model : bytes or None
+        Packed state with which models begin.
     arms_version, catalogue : int, Catalogue or None
         The arms and their version.
     epochs : pair of int
@@ -139,6 +142,7 @@ class State:
         "due",
         "encoded_config",
         "epochs",
+        "model",
         "recent",
         "seq",
         "series",
@@ -153,6 +157,7 @@ class State:
         self.version = 0
         self.config = LoopConfig(policy="random")
         self.encoded_config = b""
+        self.model: bytes | None = None
         self.arms_version = 0
         self.catalogue: Catalogue | None = None
         self.epochs = (0, 0)
@@ -175,7 +180,8 @@ class State:
         before, config = self.config, _decode_config(event.config)
         first = self.version == 0
         self.version, self.config, self.encoded_config = event.version, config, event.config
-        main = first or before.model_key != config.model_key
+        main = first or before.model_key != config.model_key or self.model != event.model
+        self.model = event.model
         shadow = first or before.shadow_key != config.shadow_key
         if shadow:
             self.counts.forget_shadow()
@@ -214,7 +220,7 @@ class State:
         >>> again.shot() == state.shot(), again.config.policy
         (True, 'ucb1')
         """
-        return msgspec.msgpack.encode(Shot(**self._parts(), shadow_value=self.shadow_value))
+        return msgspec.msgpack.encode(Shot(**self._parts(), shadow_value=self.shadow_value, model=self.model))
 
     def _parts(self) -> dict[str, Any]:
         """The fields of a core."""
@@ -242,7 +248,7 @@ class State:
         self.catalogue = None if core.arm_ids is None else Catalogue(core.arm_ids, core.arm_features)
         self.epochs = core.epochs
         self.counts, self.series = core.counts, core.series
-        self.shadow_value = core.shadow_value
+        self.shadow_value, self.model = core.shadow_value, core.model
         self.recent = {record.id: record for record in core.open}
         self.due = Due(core.open)
         self.bucket_ends = 0
