@@ -69,7 +69,7 @@ def main() -> None:
     """Run the commands and write the pages."""
     run("compare")
     run("paper", "all")
-    run("arena", "--scenarios", "shifts,still,drift")
+    run("arena", "--scenarios", "shifts,still,drift,clicks,units,late,people")
     run("arena", "--scenarios", "real", "--policies", ON_DATA, "--out", "runs/arena-real")
     run("arena", "--scenarios", ALARMS, "--policies", "driftucb", "--seeds", "20", "--out", "runs/detection")
     run("bench", "--out", "runs/bench")
@@ -83,7 +83,6 @@ def main() -> None:
         if picture.exists():
             shutil.copy(picture, DOCS / "images" / picture.name)
     shutil.copy(RUNS / "compare" / "compare.png", DOCS / "images" / "compare.png")
-    replace(ROOT / "README.md", "table1", section(paper / "table1.md", "Paper and ours"))
     write_arena()
     write_detection()
     for page, name, benchmark in (
