@@ -1,4 +1,4 @@
-"""The command line, one file per group of commands: contests, paper, data, bench, service.
+"""The command line, one file per group of commands: contests, own logs, paper, data, bench, service.
 
 Commands only turn options into calls and show the results; the work is done in the other packages. Slow imports are
 inside the commands, so that `driftbandit --help` answers at once.
@@ -13,6 +13,7 @@ import typer
 from driftbandit.cli.bench import bench
 from driftbandit.cli.contests import arena, compare, policies
 from driftbandit.cli.data import data
+from driftbandit.cli.own_log import evaluate
 from driftbandit.cli.paper import advise, paper
 from driftbandit.cli.service import demo, keys, rerun, serve
 
@@ -37,7 +38,7 @@ def main(
         raise typer.Exit
 
 
-for command in (compare, arena, paper, data, advise, policies, bench, serve, demo):
+for command in (evaluate, compare, arena, paper, data, advise, policies, bench, serve, demo):
     app.command()(command)
 app.add_typer(keys, name="keys")
 app.command()(rerun)
