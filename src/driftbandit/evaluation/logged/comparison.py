@@ -198,5 +198,5 @@ def value_cells(rows: Sequence[ValueRow], caveat: str = "") -> tuple[tuple[str, 
     """Headings and cells of the table; the caveat stands beside the estimator."""
     question = f"{rows[0].estimand} value ({', '.join(filter(None, (rows[0].estimator, caveat)))})" if rows else "value"
     baseline = next((row.name for row in rows if row.verdict == _BASELINE), LOGGER)
-    cells = [(row.name, str(row.value), str(row.difference), row.verdict) for row in rows]
+    cells: list[tuple[str, ...]] = [(row.name, str(row.value), str(row.difference), row.verdict) for row in rows]
     return ("policy", question, f"minus {baseline}", "verdict"), cells
