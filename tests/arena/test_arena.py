@@ -154,7 +154,7 @@ def test_picture_shows_ratios_to_the_best_that_is_told_nothing():
     field = {name: entrants()[name] for name in ("driftucb", "linucb", "oracle-paper", "driftucb-pooled", "club")}
     found = competitors(picture_runs(), KINDS, field, "driftucb")
     assert list(found) == ["driftucb", "linucb"], "best first, without those that hardly play or are told the shifts"
-    np.testing.assert_allclose(found["driftucb"], [1.0, 1.0, 1.25, 1.0]), "among people, one model per user"
+    np.testing.assert_allclose(found["driftucb"], [1.0, 1.0, 1.25, 1.0], err_msg="among people, one model per user")
     np.testing.assert_allclose(found["linucb"], [4.0, 9.0, 1.0, np.nan])
     figure = arena_figure(picture_runs(), KINDS, field)
     titles = [axes.get_title() for axes in figure.axes if axes.get_visible()]
@@ -191,9 +191,9 @@ def test_focus_changes_who_is_a_rival():
     assert {"linucb", "linucb-tuned"} <= rivals
     assert not rivals & {"driftucb", "driftucb-no-ladder", "driftucb-pooled"}
     now = {name for name, entrant in about_linucb.items() if entrant.rival}
-    assert now == (rivals - {"linucb", "linucb-tuned"}) | {
-        name for name in usual if name.startswith("driftucb")
-    }, "DriftUCB in all its forms, but neither LinUCB nor the tuned one"
+    assert now == (rivals - {"linucb", "linucb-tuned"}) | {name for name in usual if name.startswith("driftucb")}, (
+        "DriftUCB in all its forms, but neither LinUCB nor the tuned one"
+    )
     assert {name for name, entrant in about_mine.items() if not entrant.rival} == {
         "oracle",
         "oracle-paper",
@@ -549,6 +549,9 @@ def test_own_modules_are_found_beside_the_command(tmp_path):
         (["--policy", "justaname", "--scenarios", "dim5"], "expected 'package.module:name'"),
         (["--policy", "driftbandit:__version__", "--scenarios", "dim5"], "no function that builds"),
         (["--scenario", "driftbandit:__version__", "--scenarios", "dim5"], "neither a Scenario"),
+        (["--focus", "linubc", "--scenarios", "dim5"], "focus: unknown 'linubc' (did you mean 'linucb'?)"),
+        (["--policy", "linucb=driftbandit:LinUCB", "--scenarios", "dim5"], "already one called 'linucb'"),
+        (["--policy", "sw-tuned=driftbandit:LinUCB", "--scenarios", "dim5"], "already one called 'sw-tuned'"),
     ],
 )
 def test_command_says_what_is_wrong(tmp_path, arguments, message):
@@ -565,7 +568,26 @@ def test_missing_data_is_skipped_and_said(tmp_path, monkeypatch):
         run(scenarios=["real"], out=tmp_path)
 
 
-def test_imported_refuses_what_is_not_there():
-    assert imported("driftbandit:World") is World
-    with pytest.raises(ValueError, match="cannot be imported"):
-        imported("driftbandit:Nothing")
+def test_scoreboard_about_a_policy_of_your_own(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    arguments = ["arena", "--scenario", "test_arena:OWN_WORLD", "--policies", "driftucb,linucb", "--seeds", "1"]
+    arguments += ["--policy", "careful=test_arena:greedy", "--focus", "careful", "--out", str(tmp_path)]
+    done = CliRunner().invoke(app, [*arguments, "--processes", "1"])
+    assert done.exit_code == 0, done.output
+    written = (tmp_path / "arena.md").read_text(encoding="utf-8")
+    assert "Scoreboard: regret of careful" in written
+    assert "Alarms of" not in written
+    assert "told nothing" not in written
+
+
+def test_the_policy_in_focus_plays_even_if_it_was_left_out(tmp_path):
+    artefact = run(
+        own_scenarios=[f"{__name__}:OWN_WORLD"],
+        scenarios=[],
+        policies=["linucb"],
+        focus="lints",
+        seeds=[0],
+        out=tmp_path,
+    )
+    assert {line["policy"] for line in artefact.data["scores"]} == {"linucb", "lints"}
+    assert artefact.tables[0].title == "Scoreboard: regret of LinTS"

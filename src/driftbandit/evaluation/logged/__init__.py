@@ -3,7 +3,7 @@
 from driftbandit.evaluation.logged.comparison import ValueRow, compare_values, value_table
 from driftbandit.evaluation.logged.evaluate import LogEvaluation, evaluate_log
 from driftbandit.evaluation.logged.making import make_log
-from driftbandit.evaluation.logged.preparing import Preparation, prepare
+from driftbandit.evaluation.logged.preparing import Preparation, fit_encoder, prepare
 from driftbandit.evaluation.logged.runs import replayed_values, shadow_values
 from driftbandit.evaluation.logged.valuation import Valuation
 
@@ -14,6 +14,7 @@ __all__ = [
     "ValueRow",
     "compare_values",
     "evaluate_log",
+    "fit_encoder",
     "make_log",
     "prepare",
     "replayed_values",

@@ -72,7 +72,7 @@ class LogEvaluation:
         low, high = brief.reward_range
         return [
             _QUESTIONS[first.estimand],
-            f"{how}. Differences are estimated on the same decisions, not from two intervals.",
+            f"{how}. Differences come from the same decisions, not from two intervals.",
             *([f"With {self.caveat}: right only if the logger did not look at the context."] if self.caveat else []),
             f"Features: {brief.dim}, {made}. Policies that ask are told noise {brief.noise:.3g} and rewards from "
             f"{low:g} to {high:g}, as the first {self.preparation.decisions:,} decisions suggest.",

@@ -79,7 +79,7 @@ def prepare(
     if dim is not None and has_features:
         raise ValueError(f"dim: {log.name} has features of its own, so that none are made; got {dim}")
     if encoder is None and not has_features:
-        encoder = Encoder(dim=dim).fit(log.records(count))
+        encoder = fit_encoder(log, dim=dim, count=count)
     low, high = min(float(rewards.min()), 0.0), max(float(rewards.max()), 1.0)
     brief = Brief(
         dim=next(log.events()).dim if encoder is None else encoder.dim,
@@ -89,6 +89,16 @@ def prepare(
         seed=seed,
     )
     return Preparation(encoder, brief, len(rewards))
+
+
+def fit_encoder(log: DecisionLog, *, dim: int | None = None, count: int = SAMPLE) -> Encoder:
+    """An encoder fitted to the first decisions of a log.
+
+    It uses all columns of the log and of its arms. Arms that no column describes are told apart by their ids.
+    """
+    sample = log.records(count)
+    only_ids = set(log.arms.columns()) == {"id"}
+    return Encoder(arms=["id"] if only_ids else None, dim=dim).fit(sample)
 
 
 def _beginning(log: DecisionLog, count: int) -> tuple[Floats, bool]:
