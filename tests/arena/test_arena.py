@@ -569,12 +569,18 @@ def test_missing_data_is_skipped_and_said(tmp_path, monkeypatch):
 
 
 def test_scoreboard_about_a_policy_of_your_own(tmp_path, monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    arguments = ["arena", "--scenario", "test_arena:OWN_WORLD", "--policies", "driftucb,linucb", "--seeds", "1"]
-    arguments += ["--policy", "careful=test_arena:greedy", "--focus", "careful", "--out", str(tmp_path)]
-    done = CliRunner().invoke(app, [*arguments, "--processes", "1"])
+    (tmp_path / "timid.py").write_text(
+        "from driftbandit import LinUCB, World\n"
+        "quick = World(period=50, horizon=120)\n"
+        "def build(brief):\n"
+        "    return LinUCB(brief.dim, explore=0.01)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    arguments = ["arena", "--scenario", "timid:quick", "--policies", "driftucb,linucb", "--seeds", "1"]
+    arguments += ["--policy", "careful=timid:build", "--focus", "careful", "--out", "out", "--processes", "1"]
+    done = CliRunner().invoke(app, arguments)
     assert done.exit_code == 0, done.output
-    written = (tmp_path / "arena.md").read_text(encoding="utf-8")
+    written = (tmp_path / "out" / "arena.md").read_text(encoding="utf-8")
     assert "Scoreboard: regret of careful" in written
     assert "Alarms of" not in written
     assert "told nothing" not in written

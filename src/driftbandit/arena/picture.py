@@ -92,10 +92,10 @@ def competitors(
     field = [name for name, entrant in entrants.items() if entrant.rival or name == focus]
     regrets = np.array([[_regret(scores, place, s, name, focus) for place, s in scenarios.items()] for name in field])
     regrets = regrets.reshape(len(field), len(scenarios))
-    with np.errstate(invalid="ignore"):
-        least = np.fmin.reduce(regrets, axis=0, initial=math.inf)
-        ratios = regrets / np.maximum(least, np.finfo(float).tiny)
-    ratios = np.where(regrets == 0.0, 1.0, ratios)
+    least = np.fmin.reduce(regrets, axis=0, initial=math.inf)
+    # Where the best lost nothing, whoever lost something is as far off as can be drawn.
+    ratios = np.where(regrets > 0.0, _FARTHEST, regrets + 1.0)
+    np.divide(regrets, least, out=ratios, where=least > 0.0)
     played = np.isfinite(ratios).sum(axis=1)
     often = {row: played[row] for row in range(len(field)) if 2 * played[row] >= len(scenarios)}
     level = {row: float(np.nanmean(np.log(ratios[row]))) for row in often}
