@@ -12,15 +12,27 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex, to_rgb
 from matplotlib.figure import Figure
 
+from driftbandit.core import Floats
 from driftbandit.evaluation.detection import alarm_rounds
 from driftbandit.evaluation.results import Row, best_first, number_of, summarise
 from driftbandit.evaluation.trace import Trace
 from driftbandit.policies.registry import title_of
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#666666", "#000000")
-"""Okabe and Ito's palette, which colour-blind readers can tell apart."""
+"""Okabe and Ito's palette, which colour-blind readers can tell apart; `colours` goes on where it ends."""
+
+_LIGHTNESS = (30.0, 72.0)
+"""CIELAB lightness of further colours: neither taken for black nor lost on white paper."""
+
+_GRID = 14
+"""Steps per channel of the grid that further colours are taken from."""
+
+# Linear sRGB to CIE XYZ (IEC 61966-2-1), each row divided by the white point D65.
+_TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+_TO_XYZ /= _TO_XYZ.sum(axis=1, keepdims=True)
 
 _DASHES = ("-", "--", ":", "-.", (0, (5, 1, 1, 1, 1, 1)))
 _FIRST = ("dlinucb", "linucb", "adts", "oracle")
@@ -28,6 +40,9 @@ _FIRST = ("dlinucb", "linucb", "adts", "oracle")
 
 # A policy whose regret is this many times the median would flatten all other curves.
 _OFF_THE_CHART = 4.0
+
+# More curves than these cannot be followed, and their legend would hide them.
+_MOST_CURVES = 16
 
 
 class Picture(Figure):
@@ -48,7 +63,8 @@ def regret_figure(traces: Sequence[Trace], title: str) -> Picture:
     Parameters
     ----------
     traces : sequence of Trace
-        Runs in one setting; curves are means over seeds, bands one standard deviation.
+        Runs in one setting; curves are means over seeds, bands one standard deviation. Only the 16 best policies
+        have a curve, and none with more than four times the median regret; the others are hollow dots at the right.
     title : str
         Heading of the figure.
     """
@@ -57,19 +73,18 @@ def regret_figure(traces: Sequence[Trace], title: str) -> Picture:
     rows = best_first(summarise(traces))
     styles = styles_of([row.policy for row in rows])
     median = float(np.median([row.regret for row in rows]))
-    shown = [row for row in rows if row.regret <= _OFF_THE_CHART * max(median, 1e-9)]
+    shown = [row for row in rows if row.regret <= _OFF_THE_CHART * max(median, 1e-9)][:_MOST_CURVES]
     detectors = [row for row in rows if row.detection and (row.detection.delays or row.detection.false_alarms)]
     lanes = max(len(detectors), 1)
-    figure = Picture(figsize=(12.0, 5.6 + 0.22 * lanes), layout="constrained")
+    figure = Picture(figsize=(12.0, 5.6 + 0.3 * lanes), layout="constrained")
     grid = figure.add_gridspec(2, 2, width_ratios=(2.3, 1.0), height_ratios=(5.2, 0.3 + 0.32 * lanes))
     curves = figure.add_subplot(grid[0, 0])
     lane_axes = figure.add_subplot(grid[1, 0], sharex=curves)
-    bars = figure.add_subplot(grid[:, 1])
+    finals = figure.add_subplot(grid[:, 1])
     figure.suptitle(title.replace("$", r"\$"), fontsize=13)
     _draw_curves(curves, traces, shown, styles)
     _draw_lanes(lane_axes, traces, detectors, styles)
-    grey = {"color": "#BBBBBB"}
-    _draw_bars(bars, rows, {row.policy: styles[row.policy] if row in shown else grey for row in rows})
+    _draw_finals(finals, rows, styles, {row.policy for row in shown})
     return figure
 
 
@@ -79,16 +94,46 @@ def name_of(policy: str) -> str:
 
 
 def styles_of(policies: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Colour and dashes of every policy's line, as keywords for Matplotlib; up to 40 policies can be told apart."""
+    """Colour and dashes of every policy's line, as keywords for Matplotlib; no two policies have one colour."""
     order = [name for name in _FIRST if name in policies]
     order += [name for name in policies if name not in order]
     return {
-        name: {
-            "color": COLOURS[i % len(COLOURS)],
-            "linestyle": _DASHES[i // len(COLOURS) % len(_DASHES)],
-        }
-        for i, name in enumerate(order)
+        name: {"color": colour, "linestyle": _DASHES[i // len(COLOURS) % len(_DASHES)]}
+        for i, (name, colour) in enumerate(zip(order, colours(len(order)), strict=True))
     }
+
+
+def colours(count: int) -> list[str]:
+    """As many different colours as asked for, the first of them always the same.
+
+    After `COLOURS`, each is the one of a grid that is farthest in CIELAB from all colours before it.
+
+    >>> colours(2), len(set(colours(40)))
+    (['#0072B2', '#D55E00'], 40)
+    """
+    found = list(COLOURS[:count])
+    if count <= len(COLOURS):
+        return found
+    steps = np.linspace(0.0, 1.0, _GRID)
+    grid = np.stack(np.meshgrid(steps, steps, steps, indexing="ij"), axis=-1).reshape(-1, 3)
+    places = _cielab(grid)
+    clear = (places[:, 0] >= _LIGHTNESS[0]) & (places[:, 0] <= _LIGHTNESS[1])
+    grid, places = grid[clear], places[clear]
+    taken = _cielab(np.array([to_rgb(colour) for colour in found]))
+    gaps = np.linalg.norm(places[:, None] - taken, axis=-1).min(axis=1)
+    while len(found) < count:
+        best = int(np.argmax(gaps))
+        found.append(to_hex(grid[best]))
+        gaps = np.minimum(gaps, np.linalg.norm(places - places[best], axis=-1))
+    return found
+
+
+def _cielab(rgb: Floats) -> Floats:
+    """sRGB colours from 0 to 1 as CIELAB, in which equal distances look about equally large."""
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    t = np.cbrt(linear @ _TO_XYZ.T)
+    lab: Floats = np.stack([116.0 * t[:, 1] - 16.0, 500.0 * (t[:, 0] - t[:, 1]), 200.0 * (t[:, 1] - t[:, 2])], axis=1)
+    return lab
 
 
 def _curves_of(traces: Sequence[Trace], policy: str) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -144,32 +189,36 @@ def _draw_lanes(axes: Axes, traces: Sequence[Trace], rows: Sequence[Row], styles
     )
 
 
-def _draw_bars(axes: Axes, rows: Sequence[Row], styles: dict[str, dict[str, Any]]) -> None:
-    places = np.arange(len(rows))
-    axes.barh(
-        places,
-        [row.regret for row in rows],
-        xerr=[np.nan_to_num(row.regret_std) for row in rows],
-        color=[styles[row.policy]["color"] for row in rows],
-        height=0.6,
-        error_kw={"linewidth": 1.0},
-    )
-    axes.set_yticks(places, [name_of(row.policy) for row in rows], fontsize=9)
-    axes.invert_yaxis()
-    positive = [row.regret for row in rows if row.regret > 0.0]
-    axes.set_xlabel("accumulated regret" + (", log scale" if positive else ""))
-    if positive:
-        axes.set_xscale("log")
-        axes.set_xlim(min(positive) / 2.0, max(positive) * 5.0)
-    for place, row in zip(places, rows, strict=True):
+def _draw_finals(axes: Axes, rows: Sequence[Row], styles: dict[str, dict[str, Any]], shown: set[str]) -> None:
+    """Final regret as dots, hollow for policies without a curve; a bar on a log axis would start anywhere."""
+    lowest = min((row.regret for row in rows if row.regret > 0.0), default=0.0)
+    for place, row in enumerate(rows):
+        spread = float(np.nan_to_num(row.regret_std))
+        # On a log axis an error bar cannot reach 0.
+        below = min(spread, max(row.regret - lowest / 2.0, 0.0)) if lowest else spread
+        colour = styles[row.policy]["color"]
+        axes.errorbar(
+            row.regret,
+            place,
+            xerr=[[below], [spread]],
+            fmt="o",
+            color=colour,
+            markerfacecolor=colour if row.policy in shown else "white",
+            markersize=7,
+            capsize=3,
+            linewidth=1.2,
+        )
         label = f"{row.regret:,.0f}" if row.regret >= 100 else f"{row.regret:,.1f}"
         axes.annotate(
-            label,
-            (row.regret + np.nan_to_num(row.regret_std), place),
-            xytext=(4, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=8.5,
+            label, (row.regret + spread, place), xytext=(8, 0), textcoords="offset points", va="center", fontsize=8.5
         )
-    axes.set_title(f"final regret, {number_of('seed', rows[0].seeds)}", fontsize=10)
+    axes.set_yticks(range(len(rows)), [name_of(row.policy) for row in rows], fontsize=9)
+    axes.set_ylim(len(rows) - 0.4, -0.6)
+    axes.set_xlabel("accumulated regret" + (", log scale" if lowest else ""))
+    if lowest:
+        axes.set_xscale("log")
+        axes.set_xlim(lowest / 2.0, max(row.regret for row in rows) * 5.0)
+    hollow = "" if len(shown) == len(rows) else "; hollow: no curve"
+    axes.set_title(f"final regret, {number_of('seed', rows[0].seeds)}\n± standard deviation{hollow}", fontsize=10)
+    axes.grid(axis="x", alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)

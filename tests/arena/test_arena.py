@@ -14,15 +14,15 @@ from typer.testing import CliRunner
 
 from driftbandit import LinUCB, World
 from driftbandit.arena import league
-from driftbandit.arena.alarms import shift_table, still_table
-from driftbandit.arena.entrants import Entrant, entrants, imported, ours, tuned
+from driftbandit.arena.alarms import alarm_tables, shift_table, still_table
+from driftbandit.arena.entrants import Entrant, entrants, in_focus, tuned
 from driftbandit.arena.league import Result, play_all
+from driftbandit.arena.picture import arena_figure, competitors
 from driftbandit.arena.report import _scenarios, run
 from driftbandit.arena.scenarios import QUICK, SCENARIOS, Kind, Scenario
 from driftbandit.arena.scoreboard import (
     best_rival,
     detection_table,
-    heatmap,
     regret_tables,
     score,
     scoreboard,
@@ -116,10 +116,89 @@ def test_scoreboard_adds_up():
         ("jump", "12.0 ± 2.0", "24.0 ± 4.0", "0.50", "8.0", "1.50", "Grid (greedy)", "2 of 3"),
         ("still", "5.0", "", "", "4.0", "1.25", "LinUCB", "2 of 2"),
     )
-    figure = heatmap(scores, SMALL, FIELD)
-    numbers = sorted(text.get_text() for text in figure.axes[0].texts)
-    assert numbers == sorted(["1.5", "3.0", "12", "1.0", "1.2", "1.0"])
-    assert next(label.get_text() for label in figure.axes[0].get_yticklabels()) == "Grid"
+    about_grid = entrants("grid") | {"grid": replace(FIELD["grid"], rival=False)}
+    field = {name: about_grid[name] for name in FIELD}
+    assert best_rival(scores, "jump", field) == "driftucb", "a rival when the scoreboard is about another"
+    table = scoreboard(scores, SMALL, field, {}, "grid")
+    assert table.title == "Scoreboard: regret of Grid"
+    assert table.headings[1] == "Grid"
+    assert table.cells == (("jump", "8.0", "24.0 ± 4.0", "0.33", "12.0 ± 2.0", "0.67", "DriftUCB", "1 of 3"),)
+    assert "Grid wins" in table.note
+
+
+KINDS = {
+    "jump": SMALL["jump"],
+    "leap": Scenario("another jump", "shifts", World()),
+    "still": SMALL["still"],
+    "crowd": Scenario("people", "people", World(), changes="still"),
+}
+
+
+def picture_runs():
+    regrets = {
+        ("jump", "driftucb"): 2.0,
+        ("jump", "linucb"): 8.0,
+        ("jump", "oracle-paper"): 1.0,
+        ("leap", "driftucb"): 3.0,
+        ("leap", "linucb"): 27.0,
+        ("still", "driftucb"): 5.0,
+        ("still", "linucb"): 4.0,
+        ("crowd", "driftucb"): 9.0,
+        ("crowd", "driftucb-pooled"): 1.0,
+        ("crowd", "club"): 2.0,
+    }
+    return score([result(place, name, 0, regret) for (place, name), regret in regrets.items()])
+
+
+def test_picture_shows_ratios_to_the_best_that_is_told_nothing():
+    field = {name: entrants()[name] for name in ("driftucb", "linucb", "oracle-paper", "driftucb-pooled", "club")}
+    found = competitors(picture_runs(), KINDS, field, "driftucb")
+    assert list(found) == ["driftucb", "linucb"], "best first, without those that hardly play or are told the shifts"
+    np.testing.assert_allclose(found["driftucb"], [1.0, 1.0, 1.25, 1.0], err_msg="among people, one model per user")
+    np.testing.assert_allclose(found["linucb"], [4.0, 9.0, 1.0, np.nan])
+    figure = arena_figure(picture_runs(), KINDS, field)
+    titles = [axes.get_title() for axes in figure.axes if axes.get_visible()]
+    assert titles == ["Sudden shifts\n2 scenarios", "Nothing changes\n1 scenario"], "a kind with one player is left out"
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == ["DriftUCB", "LinUCB"]
+    means = [[text.get_text() for text in axes.texts] for axes in figure.axes]
+    assert means == [["1.00", "6.0"], ["1.25", "1.00"]]
+    colours = {line.get_color() for line in figure.axes[0].lines if line.get_markersize() > 7}
+    assert len(colours) == 2
+
+
+def test_picture_has_the_ten_best_and_the_one_in_focus():
+    field = {f"p{number}": Entrant(f"P{number}", {"": greedy}) for number in range(15)}
+    scores = score([result("jump", name, 0, 1.0 + number) for number, name in enumerate(field)])
+    for focus, last in (("p3", "P9"), ("p14", "P14")):
+        figure = arena_figure(scores, {"jump": SMALL["jump"]}, field, focus)
+        labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+        assert labels == [*(f"P{number}" for number in range(9)), last]
+        dots = [line for line in figure.axes[0].lines if line.get_markersize() > 7]
+        assert len({dot.get_color() for dot in dots}) == 10
+        assert "10 best of 15" in figure.get_suptitle()
+
+
+def test_picture_of_nothing_lost_is_drawn():
+    scores = score([result("jump", name, 0, regret) for name, regret in (("driftucb", 0.0), ("linucb", 1e9))])
+    figure = arena_figure(scores, {"jump": SMALL["jump"]}, FIELD)
+    assert [text.get_text() for text in figure.axes[0].texts] == ["1.00", "100"], "at the edge"
+    figure.draw_without_rendering()
+
+
+def test_focus_changes_who_is_a_rival():
+    usual, about_linucb, about_mine = entrants(), entrants("linucb"), entrants("mine")
+    rivals = {name for name, entrant in usual.items() if entrant.rival}
+    assert {"linucb", "linucb-tuned"} <= rivals
+    assert not rivals & {"driftucb", "driftucb-no-ladder", "driftucb-pooled"}
+    now = {name for name, entrant in about_linucb.items() if entrant.rival}
+    assert now == (rivals - {"linucb", "linucb-tuned"}) | {name for name in usual if name.startswith("driftucb")}, (
+        "DriftUCB in all its forms, but neither LinUCB nor the tuned one"
+    )
+    assert {name for name, entrant in about_mine.items() if not entrant.rival} == {
+        "oracle",
+        "oracle-paper",
+        "oracle-bayes",
+    }
 
 
 def test_a_scenario_is_of_a_known_kind():
@@ -234,7 +313,7 @@ def test_everyone_takes_part():
     among_people = [name for name, entrant in field.items() if "people" in entrant.kinds]
     assert among_people == ["driftucb", "linucb", "random", *scoped]
     assert all(field[name].kinds == ("people",) for name in scoped)
-    assert [ours(kind) for kind in ("shifts", "clicks", "people")] == ["driftucb", "driftucb", "driftucb-pooled"]
+    assert [in_focus(kind) for kind in ("shifts", "clicks", "people")] == ["driftucb", "driftucb", "driftucb-pooled"]
     for name in scoped:
         policy = next(iter(field[name].variants.values()))(Brief(3, 0.1))
         assert policy.choose(np.eye(3), scope="ann") in (0, 1, 2)
@@ -365,6 +444,9 @@ def test_alarms_scenario_by_scenario():
         ("deaf", "two", "1", "0%", "", "0.00"),
     )
     assert shift_table({}, scenarios).cells == still_table({}, scenarios).cells == ()
+    assert alarm_tables(scores, scenarios, FIELD, "linucb") == [], "it never alarms"
+    titles = [table.title for table in alarm_tables(scores, scenarios, FIELD)]
+    assert titles == ["Alarms of DriftUCB where nothing changes", "Shifts that DriftUCB found"]
 
 
 def test_awkward_units_are_compared_with_sensible_ones():
@@ -467,6 +549,9 @@ def test_own_modules_are_found_beside_the_command(tmp_path):
         (["--policy", "justaname", "--scenarios", "dim5"], "expected 'package.module:name'"),
         (["--policy", "driftbandit:__version__", "--scenarios", "dim5"], "no function that builds"),
         (["--scenario", "driftbandit:__version__", "--scenarios", "dim5"], "neither a Scenario"),
+        (["--focus", "linubc", "--scenarios", "dim5"], "focus: unknown 'linubc' (did you mean 'linucb'?)"),
+        (["--policy", "linucb=driftbandit:LinUCB", "--scenarios", "dim5"], "already one called 'linucb'"),
+        (["--policy", "sw-tuned=driftbandit:LinUCB", "--scenarios", "dim5"], "already one called 'sw-tuned'"),
     ],
 )
 def test_command_says_what_is_wrong(tmp_path, arguments, message):
@@ -483,7 +568,32 @@ def test_missing_data_is_skipped_and_said(tmp_path, monkeypatch):
         run(scenarios=["real"], out=tmp_path)
 
 
-def test_imported_refuses_what_is_not_there():
-    assert imported("driftbandit:World") is World
-    with pytest.raises(ValueError, match="cannot be imported"):
-        imported("driftbandit:Nothing")
+def test_scoreboard_about_a_policy_of_your_own(tmp_path, monkeypatch):
+    (tmp_path / "timid.py").write_text(
+        "from driftbandit import LinUCB, World\n"
+        "quick = World(period=50, horizon=120)\n"
+        "def build(brief):\n"
+        "    return LinUCB(brief.dim, explore=0.01)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    arguments = ["arena", "--scenario", "timid:quick", "--policies", "driftucb,linucb", "--seeds", "1"]
+    arguments += ["--policy", "careful=timid:build", "--focus", "careful", "--out", "out", "--processes", "1"]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    written = (tmp_path / "out" / "arena.md").read_text(encoding="utf-8")
+    assert "Scoreboard: regret of careful" in written
+    assert "Alarms of" not in written
+    assert "told nothing" not in written
+
+
+def test_the_policy_in_focus_plays_even_if_it_was_left_out(tmp_path):
+    artefact = run(
+        own_scenarios=[f"{__name__}:OWN_WORLD"],
+        scenarios=[],
+        policies=["linucb"],
+        focus="lints",
+        seeds=[0],
+        out=tmp_path,
+    )
+    assert {line["policy"] for line in artefact.data["scores"]} == {"linucb", "lints"}
+    assert artefact.tables[0].title == "Scoreboard: regret of LinTS"

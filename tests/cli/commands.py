@@ -7,7 +7,23 @@ from typer.testing import CliRunner
 
 from driftbandit.cli import app
 
-COMMANDS = ["compare", "arena", "paper", "data", "advise", "policies", "bench", "learn", "serve", "demo", "rerun"]
+COMMANDS = [
+    *(
+        "audit",
+        "evaluate",
+        "learn",
+        "compare",
+        "arena",
+        "paper",
+        "data",
+        "advise",
+        "policies",
+        "bench",
+        "serve",
+        "demo",
+    ),
+    "rerun",
+]
 SMALL = ["--seeds", "2", "--horizon", "300", "--period", "100", "--arms", "50", "--dim", "4", "--processes", "1"]
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 

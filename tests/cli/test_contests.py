@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from cli.commands import SMALL, as_json, succeed, written
+from cli.commands import SMALL, as_json, run, succeed, written
 from driftbandit import Trace
 from driftbandit.policies.registry import REGISTRY, USUAL
 
@@ -80,6 +80,38 @@ def test_compare_shows_the_papers_numbers_in_the_papers_world(tmp_path):
     args = ["compare", "--policies", "dlinucb", "--seeds", "1", "--processes", "1", "--out", tmp_path]
     assert "65.9 ± 2.3" in succeed(*args).stdout
     assert "65.9" not in succeed(*args, "--horizon", "1000").stdout
+
+
+def test_a_policy_of_your_own_stands_beside_the_others(tmp_path):
+    (tmp_path / "homemade.py").write_text(
+        "from driftbandit import LinUCB\ndef build(brief):\n    return LinUCB(brief.dim, explore=brief.noise)\n"
+    )
+    args = ["compare", "--policies", "linucb,random", *SMALL, "--out", tmp_path / "out"]
+    before = as_json(*args)
+    own = ["--policy", "my own=homemade:build", "--policy", "homemade:build"]
+    data = as_json(*args, *own)
+    assert [row["policy"] for row in data["rows"]] == ["linucb", "random", "my own", "build"]
+    assert data["rows"][:2] == before["rows"], "read back, times included"
+    regrets = {row["policy"]: row["regret"] for row in data["rows"]}
+    assert regrets["my own"] == regrets["build"] < regrets["random"]
+    for suffix in ("md", "html"):
+        assert "my own" in (tmp_path / "out" / f"compare.{suffix}").read_text(encoding="utf-8")
+    alone = as_json("compare", "--policies", "", "--policy", "homemade:build", *SMALL, "--out", tmp_path / "alone")
+    assert [row["policy"] for row in alone["rows"]] == ["build"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("linucb=driftbandit:LinUCB", "already one called 'linucb'"),
+        ("mine=driftbandit:Missing", "cannot be imported"),
+        ("mine", "expected 'package.module:name'"),
+    ],
+)
+def test_compare_refuses_policies_that_cannot_be_had(tmp_path, given, message):
+    result = run("compare", "--policy", given, *SMALL, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert message in result.stderr
 
 
 def test_compare_writes_to_runs_by_default(tmp_path):

@@ -10,7 +10,7 @@ from driftbandit.environments import Simulated
 from driftbandit.evaluation.compare import CompareOptions, compare
 from driftbandit.evaluation.results import number_of, regret_table, summarise
 from driftbandit.plots import regret_figure
-from driftbandit.policies.registry import REGISTRY, USUAL
+from driftbandit.policies.registry import REGISTRY, USUAL, Builder
 from driftbandit.report import Artefact
 
 
@@ -27,7 +27,7 @@ def field(names: Sequence[str]) -> list[str]:
 
 
 def run(
-    policies: Sequence[str],
+    policies: Sequence[str] | Mapping[str, Builder | None],
     name: str,
     world: Simulated,
     seeds: Sequence[int],
@@ -35,12 +35,12 @@ def run(
     paper: Mapping[str, tuple[float, float]] | None = None,
     **options: Unpack[CompareOptions],
 ) -> Artefact:
-    """Play policies of the registry in one world; returns the table, the picture and the numbers.
+    """Play policies in one world; returns the table, the picture and the numbers.
 
     Parameters
     ----------
-    policies : sequence of str
-        Names from the registry.
+    policies : sequence of str, or mapping of name to builder
+        Names from the registry, or builders by name; None stands for the registry's policy of that name.
     name, world :
         The world, and its name in the results.
     seeds : sequence of int

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast, get_args
 
 from driftbandit.arena.scenarios import Kind
@@ -25,7 +24,8 @@ class Entrant:
     variants : mapping of str to builder
         Builders by label; if there are several, the one that does best on the tuning seeds plays.
     rival : bool
-        False for our own policy, with or without a part switched off, and for policies that are told the true shifts.
+        False for the policy that the scoreboard is about, for the same policy with other settings or without a part,
+        and for policies that are told the true shifts.
     kinds : tuple of str
         Kinds of scenarios that it plays; by default all.
     """
@@ -49,35 +49,44 @@ _CONTEXT_FREE: tuple[Kind, ...] = ("shifts", "still", "drift")
 """Where policies play that know arms by their ids alone: in real data, for example, few arms come twice."""
 
 
-def ours(kind: Kind) -> str:
-    """Name of the entrant of ours that the scoreboard is about."""
-    return OURS_AMONG_PEOPLE if kind == "people" else OURS
+def in_focus(kind: Kind, focus: str = OURS) -> str:
+    """Name of the entrant that the scoreboard is about; among people, DriftUCB is the one with a model per user.
+
+    >>> in_focus("shifts"), in_focus("people"), in_focus("people", "linucb")
+    ('driftucb', 'driftucb-pooled', 'linucb')
+    """
+    return OURS_AMONG_PEOPLE if kind == "people" and focus == OURS else focus
 
 
-def entrants() -> dict[str, Entrant]:
-    """All entrants: the registry's policies, then their variants for the arena, then those that play among people."""
+def entrants(focus: str = OURS) -> dict[str, Entrant]:
+    """All entrants: the registry's policies, then their variants for the arena, then those that play among people.
+
+    `focus` is the name of the entrant that the scoreboard is about; neither it nor its variants are rivals.
+    """
     entries = [entry for entry in REGISTRY.values() if not entry.scoped]
     variants = [(variants, entry) for entry in entries for variants in entry.variants]
     variants.sort(key=lambda pair: (pair[0].place, pair[0].name))
-    return {
+    found = {
         **{entry.name: _entrant(entry, entry.title, {"": entry.build}) for entry in entries},
         **{found.name: _entrant(entry, found.title, found.builders(entry)) for found, entry in variants},
         **_with_scopes(),
+    }
+    family = {name: entry.name for entry in entries for name in (entry.name, *(v.name for v in entry.variants))}
+    family |= dict.fromkeys((OURS_AMONG_PEOPLE, "driftucb-per-scope"), OURS)
+    own = family.get(focus, focus)
+    return {
+        name: replace(entrant, rival=entrant.rival and family.get(name, name) != own) for name, entrant in found.items()
     }
 
 
 def _with_scopes() -> dict[str, Entrant]:
     """Entrants that are told who is served, and play among people only."""
-    kinds: tuple[Kind, ...] = ("people",)
-    return {
-        OURS_AMONG_PEOPLE: Entrant("PerScope (DriftUCB), pooled", {"": _driftucb_pooled}, rival=False, kinds=kinds),
-        "driftucb-per-scope": Entrant("PerScope (DriftUCB)", {"": _driftucb_per_scope}, rival=False, kinds=kinds),
-        **{
-            entry.name: Entrant(entry.title, {"": entry.build}, kinds=kinds)
-            for entry in REGISTRY.values()
-            if entry.scoped
-        },
+    builders: dict[str, tuple[str, Builder]] = {
+        OURS_AMONG_PEOPLE: ("PerScope (DriftUCB), pooled", _driftucb_pooled),
+        "driftucb-per-scope": ("PerScope (DriftUCB)", _driftucb_per_scope),
+        **{entry.name: (entry.title, entry.build) for entry in REGISTRY.values() if entry.scoped},
     }
+    return {name: Entrant(title, {"": build}, kinds=("people",)) for name, (title, build) in builders.items()}
 
 
 def _driftucb_per_scope(brief: Brief) -> Policy:
@@ -94,19 +103,7 @@ def tuned() -> dict[str, Entrant]:
 
 
 def _entrant(entry: Entry, title: str, variants: Mapping[str, Builder]) -> Entrant:
-    rival = entry.name != OURS and not entry.knows_shifts
     kinds = tuple(kind for kind in get_args(Kind) if kind != "people") if entry.contextual else _CONTEXT_FREE
     if title == entry.title and entry.name in _AMONG_PEOPLE:
         kinds = (*kinds, "people")
-    return Entrant(title, variants, rival=rival, kinds=kinds)
-
-
-def imported(path: str) -> object:
-    """Import 'package.module:name', or raise ValueError saying why it cannot be imported."""
-    module, _, name = path.partition(":")
-    if not module or not name:
-        raise ValueError(f"import path: expected 'package.module:name', got {path!r}")
-    try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as error:
-        raise ValueError(f"import path: {path!r} cannot be imported ({error})") from error
+    return Entrant(title, variants, rival=not entry.knows_shifts, kinds=kinds)

@@ -8,13 +8,13 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import cast
 
-from driftbandit.arena.alarms import shift_table, still_table
-from driftbandit.arena.entrants import Entrant, entrants, imported, tuned
+from driftbandit.arena.alarms import alarm_tables
+from driftbandit.arena.entrants import OURS, Entrant, entrants, tuned
 from driftbandit.arena.league import FIRST_TUNING_SEED, Result, play_all, seeds_of
+from driftbandit.arena.picture import arena_figure
 from driftbandit.arena.scenarios import QUICK, SCENARIOS, Scenario, kind_of
 from driftbandit.arena.scoreboard import (
     detection_table,
-    heatmap,
     regret_tables,
     score,
     scoreboard,
@@ -25,6 +25,7 @@ from driftbandit.core import as_count, unknown_name
 from driftbandit.environments.hetrec import HybridUser
 from driftbandit.environments.rounds import Environment
 from driftbandit.environments.tables import data_folder
+from driftbandit.evaluation.builders import imported, own_builders
 from driftbandit.evaluation.results import number_of
 from driftbandit.files import whole_file
 from driftbandit.report import Artefact
@@ -49,6 +50,7 @@ def run(
     policies: Sequence[str] | None = None,
     own_policies: Sequence[str] = (),
     own_scenarios: Sequence[str] = (),
+    focus: str | None = None,
     seeds: Sequence[int] | None = None,
     tuning: int = 3,
     quick: bool = False,
@@ -64,7 +66,11 @@ def run(
     scenarios, policies : sequence of str, optional
         Names, kinds of scenarios, 'all', which is the default and leaves out long scenarios, or 'long' for those.
     own_policies, own_scenarios : sequence of str
-        Import paths 'package.module:name' of builders and of scenarios (or environments) to add.
+        Import paths 'package.module:name' of builders and of scenarios (or environments) to add; 'name=package...'
+        gives a builder another name.
+    focus : str, optional
+        Name of the entrant that the scoreboard is about, by default DriftUCB. It plays even if `policies` leaves it
+        out.
     seeds, tuning :
         Reporting seeds, by default the first 20, or fewer where a scenario says so, and how many tuning seeds; real
         data plays at most three seeds, and is tuned on one.
@@ -78,7 +84,8 @@ def run(
     if seeds is None and quick:
         seeds = range(_QUICK_SEEDS)
     chosen, skipped = _scenarios(scenarios, own_scenarios)
-    field = _entrants(policies, own_policies)
+    field = _entrants(policies, own_policies, focus)
+    focus = focus or OURS
     for name, scenario in chosen.items():
         if not any(scenario.kind in entrant.kinds for entrant in field.values()):
             raise ValueError(f"policies: none of {', '.join(field)} plays in {name}, of kind {scenario.kind!r}")
@@ -95,12 +102,11 @@ def run(
     _save(results, Path(out) / "arena.parquet")
     scores = score(results)
     tables = [
-        scoreboard(scores, chosen, field, settings),
+        scoreboard(scores, chosen, field, settings, focus),
         *regret_tables(scores, chosen, field),
         twin_table(scores, field),
         detection_table(scores, chosen, field),
-        still_table(scores, chosen),
-        shift_table(scores, chosen),
+        *alarm_tables(scores, chosen, field, focus),
         time_table(scores, field),
     ]
     most = max(len(seeds_of(scenario, seeds)) for scenario in chosen.values())
@@ -114,7 +120,7 @@ def run(
         title="Arena",
         text=text,
         tables=[table for table in tables if table.cells],
-        figures={"arena": heatmap(scores, chosen, field)},
+        figures={"arena": arena_figure(scores, chosen, field, focus)},
         data={
             "scores": [{"scenario": s, "policy": p, **found.as_dict()} for (s, p), found in scores.items()],
             "tuned": [{"scenario": s, "policy": p, "settings": label} for (s, p), label in settings.items()],
@@ -160,24 +166,24 @@ def _scenarios(names: Sequence[str], own: Sequence[str]) -> tuple[dict[str, Scen
     return chosen, skipped
 
 
-def _entrants(names: Sequence[str], own: Sequence[str]) -> dict[str, Entrant]:
-    known = entrants()
+def _entrants(names: Sequence[str], own: Sequence[str], focus: str | None) -> dict[str, Entrant]:
+    known = entrants(focus or OURS)
     chosen: dict[str, Entrant] = {}
     for name in names:
         if name == "all":
             chosen |= known
         elif name == "tuned":
-            chosen |= tuned()
+            chosen |= {tuned_name: known[tuned_name] for tuned_name in tuned()}
         elif name in known:
             chosen[name] = known[name]
         else:
             raise ValueError(unknown_name("policies", name, ["all", "tuned", *known]))
-    for path in own:
-        build = imported(path)
-        if not callable(build):
-            raise ValueError(f"policy: {path!r} is no function that builds a policy")
-        name = path.rsplit(":", 1)[1]
-        chosen[name] = Entrant(name, {"": build})
+    mine = own_builders(own, taken=known)
+    chosen |= {name: Entrant(name, {"": build}, rival=name != focus) for name, build in mine.items()}
+    if focus is not None and focus not in chosen:
+        if focus not in known:
+            raise ValueError(unknown_name("focus", focus, [*mine, *known]))
+        chosen[focus] = known[focus]
     return chosen
 
 

@@ -1,25 +1,20 @@
-"""From runs to a scoreboard: means, ratios to the oracle and to the best rival, ranks, detection, time, a picture."""
+"""From runs to a scoreboard: means, ratios to the oracle and to the best rival, ranks, detection, time."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from driftbandit.arena.entrants import REFERENCE, Entrant, ours
+from driftbandit.arena.entrants import OURS, REFERENCE, Entrant, in_focus
 from driftbandit.arena.league import Result, entrant_of
 from driftbandit.arena.scenarios import Kind, Scenario
-from driftbandit.core import Floats
 from driftbandit.environments import TWINS
 from driftbandit.evaluation.results import Table
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-_TITLES: dict[Kind, str] = {
+TITLES: dict[Kind, str] = {
     "shifts": "Sudden shifts",
     "still": "Nothing changes",
     "drift": "Slow drift",
@@ -29,7 +24,6 @@ _TITLES: dict[Kind, str] = {
     "people": "People",
     "real": "Real data",
 }
-_WORST = 4.0  # ratios above this are drawn in one colour
 
 
 @dataclass(frozen=True)
@@ -94,11 +88,12 @@ def scoreboard(
     scenarios: Mapping[str, Scenario],
     entrants: Mapping[str, Entrant],
     chosen: Mapping[tuple[str, str], str],
+    focus: str = OURS,
 ) -> Table:
-    """One line per scenario: our regret, the oracle's and the best rival's, our ratios to both, and our rank."""
+    """One line per scenario: regret of the policy in focus, of the oracle and of its best rival, ratios, and rank."""
     lines = []
     for name in scenarios:
-        own = scores.get((name, ours(scenarios[name].kind)))
+        own = scores.get((name, in_focus(scenarios[name].kind, focus)))
         best = best_rival(scores, name, entrants)
         if own is None or best is None:
             continue
@@ -118,20 +113,24 @@ def scoreboard(
                 f"{1 + sum(regret < own.regret for regret in fairly)} of {1 + len(fairly)}",
             )
         )
+    title = entrants[focus].title if focus in entrants else focus
+    told, among, who = ", told nothing", " Among people, every user has a DriftUCB.", "we win"
+    if focus != OURS:
+        told, among, who = "", "", f"{title} wins"
     return Table(
-        "Scoreboard: regret of DriftUCB, told nothing",
-        ("scenario", "DriftUCB", "oracle", "/ oracle", "best rival", "/ rival", "which", "rank"),
+        f"Scoreboard: regret of {title}{told}",
+        ("scenario", title, "oracle", "/ oracle", "best rival", "/ rival", "which", "rank"),
         tuple(lines),
         "Mean ± standard error. The oracle restarts at the true shifts and is told the noise. Rivals that say 'tuned' "
-        "are told the noise and play the settings that did best on other seeds of the same scenario. "
-        "Among people, every user has a DriftUCB. Below 1 we win.",
+        f"are told the noise and play the settings that did best on other seeds of the same scenario.{among} Below 1 "
+        f"{who}.",
     )
 
 
 def regret_tables(scores: Scores, scenarios: Mapping[str, Scenario], entrants: Mapping[str, Entrant]) -> list[Table]:
     """Regret of everyone: one table per kind of scenario, with policies down and scenarios across."""
     tables = []
-    for kind, title in _TITLES.items():
+    for kind, title in TITLES.items():
         names = [name for name, scenario in scenarios.items() if scenario.kind == kind]
         lines = [
             (entrant.title, *(_mean(scores.get((name, policy))) for name in names))
@@ -241,44 +240,3 @@ def _mean(score: Score | None) -> str:
     digits = 0 if score.regret >= 1000 else 1
     error = "" if math.isnan(score.error) else f" ± {score.error:,.{digits}f}"
     return f"{score.regret:,.{digits}f}{error}"
-
-
-def heatmap(scores: Scores, scenarios: Mapping[str, Scenario], entrants: Mapping[str, Entrant]) -> Figure:
-    """Regret of everyone as a multiple of the best in its scenario."""
-    import matplotlib.colors as colours
-
-    from driftbandit.plots import Picture
-
-    names = [name for name in scenarios if any((name, policy) in scores for policy in entrants)]
-    ratios = np.full((len(entrants), len(names)), np.nan)
-    for column, name in enumerate(names):
-        regrets = [scores[name, p].regret if (name, p) in scores else math.nan for p in entrants]
-        ratios[:, column] = np.array(regrets) / max(np.nanmin(regrets), np.finfo(float).tiny)
-    order = _order(ratios)
-    ratios = ratios[order]
-    titles = [list(entrants.values())[row].title for row in order]
-    figure = Picture(figsize=(3.2 + 0.42 * len(names), 1.8 + 0.3 * len(order)), layout="constrained")
-    axes = figure.subplots()
-    image = axes.imshow(
-        ratios, cmap="viridis_r", norm=colours.LogNorm(1.0, _WORST), aspect="auto", interpolation="nearest"
-    )
-    for (row, column), ratio in np.ndenumerate(ratios):
-        if not math.isnan(ratio):
-            text = f"{ratio:.1f}" if ratio < 9.95 else f"{ratio:.0f}"
-            axes.text(
-                column, row, text, ha="center", va="center", fontsize=6.5, color="white" if ratio > 2.0 else "black"
-            )
-    axes.set_xticks(range(len(names)), [name.rsplit("-v", 1)[0] for name in names], rotation=60, ha="right", fontsize=8)
-    axes.set_yticks(range(len(titles)), titles, fontsize=8)
-    axes.set_title("Regret, as a multiple of the best in each scenario (1 is best)", fontsize=10)
-    bar = figure.colorbar(image, ax=axes, shrink=0.5, ticks=[1, 1.5, 2, 3, 4])
-    bar.ax.set_yticklabels(["1", "1.5", "2", "3", "4 or more"], fontsize=8)
-    bar.ax.minorticks_off()
-    return figure
-
-
-def _order(ratios: Floats) -> list[int]:
-    """Policies, best first, by the mean logarithm of their ratios."""
-    with np.errstate(invalid="ignore"):
-        level = [float(np.nanmean(np.log(row))) if np.isfinite(row).any() else math.inf for row in ratios]
-    return sorted((row for row in range(len(ratios)) if math.isfinite(level[row])), key=lambda row: level[row])

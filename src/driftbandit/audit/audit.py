@@ -12,22 +12,20 @@ import numpy as np
 from driftbandit.audit.changes import WorldChange, find_changes
 from driftbandit.audit.trust import Trust, TrustCheck
 from driftbandit.core import Floats, Ints, takes_scope
-from driftbandit.evaluation.logged import Valuation, ValueRow, compare_values, shadow_values
+from driftbandit.evaluation.builders import build_policies
+from driftbandit.evaluation.logged import Valuation, ValueRow, compare_values, prepare, shadow_values
 from driftbandit.evaluation.logged.runs import LOGGER
 from driftbandit.features import Encoder
 from driftbandit.features.arms import ArmId, Record
 from driftbandit.logs import DecisionLog, Report
 from driftbandit.logs.learning import dim_of, fit_encoder, items_at, save_learned, takes_features
-from driftbandit.policies.entry import Brief, Builder
+from driftbandit.policies.entry import Builder
 
 _PRODUCT = 256
 """Most features with which changes are looked for; they are not hashed unless there are more."""
 
 _BUCKETS = 30
 """Points of the reward over time."""
-
-_LEAST_NOISE = 1e-9
-"""Noise that policies are told if all rewards are equal."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,8 +155,7 @@ def audit(
     log : DecisionLog
         The log, as `read_log` opens it. It is read several times.
     policies : mapping of str to function
-        Candidates by name: functions of a `Brief` that make a fresh policy. As noise they are told the standard
-        deviation of all rewards.
+        Candidates by name: functions of a `Brief` that make a fresh policy; see `prepare` for what they are told.
     grids : mapping of str to mapping, optional
         Policies to tune: settings by name, each a function as above.
     encoder : Encoder, optional
@@ -172,8 +169,8 @@ def audit(
     if not policies:
         raise ValueError("policies: expected at least one candidate, got none")
     say("reading the beginning")
-    wide = encoder or fit_encoder(log, _PRODUCT)
-    encoder = encoder or fit_encoder(log)
+    prepared = prepare(log, encoder=encoder, seed=seed)
+    wide = fit_encoder(log, _PRODUCT) if encoder is None and prepared.encoder is not None else encoder
     say("checking propensities")
     trust = _trust(log, wide)
     report = log.report
@@ -188,18 +185,13 @@ def audit(
         seed=seed,
     )
     say("running policies through the log")
-    brief = Brief(
-        dim=dim_of(log, encoder),
-        noise=max(trust.spread, _LEAST_NOISE),
-        reward_range=(trust.lowest, trust.highest),
-        seed=seed,
-    )
-    learned = {name: build(brief) for name, build in policies.items()}
+    learned = build_policies(policies, prepared.brief)
     if unfit := [name for name, policy in learned.items() if not takes_features(policy) or takes_scope(policy)]:
         raise ValueError(f"policies: expected policies with features and without scopes, got {', '.join(unfit)}")
     grids = grids or {}
-    trials = {_trial(family, label): build(brief) for family, grid in grids.items() for label, build in grid.items()}
-    values = shadow_values({**learned, **trials}, log.events(encoder))
+    settings = {_trial(family, label): build for family, grid in grids.items() for label, build in grid.items()}
+    trials = build_policies(settings, prepared.brief)
+    values = shadow_values({**learned, **trials}, log.events(prepared.encoder))
     say("comparing them")
     kept = {name: value for name, value in values.items() if name not in trials}
     rows = compare_values(kept)
@@ -208,7 +200,7 @@ def audit(
         caveat=log.caveat,
         report=report,
         trust=trust,
-        encoder=encoder,
+        encoder=prepared.encoder,
         changes=changes,
         online={
             name: [int(values[name].rows[event]) for event, _ in values[name].changes]

@@ -1,4 +1,5 @@
-"""The command line, one file per group of commands: contests, logs, warm, paper, data, bench, service.
+"""The command line, one file per group of commands: own logs, warm starts, contests, paper, data, bench,
+service.
 
 Commands only turn options into calls and show the results; the work is done in the other packages. Slow imports are
 inside the commands, so that `driftbandit --help` answers at once.
@@ -13,7 +14,7 @@ import typer
 from driftbandit.cli.bench import bench
 from driftbandit.cli.contests import arena, compare, policies
 from driftbandit.cli.data import data
-from driftbandit.cli.logs import audit
+from driftbandit.cli.own_log import audit, evaluate
 from driftbandit.cli.paper import advise, paper
 from driftbandit.cli.service import demo, keys, rerun, serve
 from driftbandit.cli.warm import learn
@@ -39,7 +40,7 @@ def main(
         raise typer.Exit
 
 
-for command in (compare, audit, learn, arena, paper, data, advise, policies, bench, serve, demo):
+for command in (audit, evaluate, learn, compare, arena, paper, data, advise, policies, bench, serve, demo):
     app.command()(command)
 app.add_typer(keys, name="keys")
 app.command()(rerun)

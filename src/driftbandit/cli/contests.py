@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from driftbandit.cli.shared import AsJson, Fresh, Processes, UnusedSeed, deliver, friendly_errors, names_in
+from driftbandit.cli.shared import (
+    AsJson,
+    Fresh,
+    Processes,
+    UnusedSeed,
+    deliver,
+    find_own_modules,
+    friendly_errors,
+    names_in,
+)
+
+OwnPolicies = Annotated[
+    list[str] | None,
+    typer.Option(help="A policy of your own: [name=]package.module:builder, a function of a Brief. May come again."),
+]
 
 
 def compare(
     policies: Annotated[
         str, typer.Option(help="Names from `driftbandit policies`, separated by commas, or 'all'.")
     ] = "usual",
+    policy: OwnPolicies = None,
     preset: Annotated[str, typer.Option(help="Simulated world; see docs/environments.md.")] = "table1",
     dim: Annotated[int | None, typer.Option(help="Number of features.")] = None,
     arms: Annotated[int | None, typer.Option(help="Arms in the catalogue.")] = None,
@@ -40,18 +53,20 @@ def compare(
     By default: the paper's policies in the world of column 2 of its Table 1, ten seeds. Interrupted, the same command
     continues.
 
-    Example: driftbandit compare --policies dlinucb,linucb,oracle --noise 0.1 --period 400
+    Example: driftbandit compare --policies dlinucb,linucb,oracle --policy mine=my.module:build --noise 0.1
     """
     with friendly_errors():
         from driftbandit.arena.comparison import field, run
         from driftbandit.environments import world
+        from driftbandit.evaluation.builders import own_builders
         from driftbandit.paper.table1 import printed
 
         given: dict[str, object] = {"dim": dim, "arms": arms, "pool": pool, "noise": noise, "shift": shift}
         given |= {"share": share, "period": period, "clicks": clicks, "horizon": horizon}
         settings = world(preset, **{name: value for name, value in given.items() if value is not None})
+        find_own_modules()
         artefact = run(
-            field(names_in(policies.lower())),
+            {**dict.fromkeys(field(names_in(policies.lower()))), **own_builders(policy or [])},
             preset,
             settings,
             range(seed, seed + seeds),
@@ -73,8 +88,9 @@ def arena(
         ),
     ] = None,
     policies: Annotated[str | None, typer.Option(help="Names separated by commas, or 'all'. Default: all.")] = None,
-    policy: Annotated[
-        list[str] | None, typer.Option(help="A policy of your own: package.module:builder, a function of a Brief.")
+    policy: OwnPolicies = None,
+    focus: Annotated[
+        str | None, typer.Option(help="Whom the scoreboard is about: a name, or that of your own. Default: driftucb.")
     ] = None,
     scenario: Annotated[
         list[str] | None, typer.Option(help="A scenario of your own: package.module:name, a Scenario or a World.")
@@ -97,12 +113,12 @@ def arena(
     Interrupted, the same command continues. `--quick` takes about two minutes, all scenarios take about an hour, long
     ones, which play only if asked for, another.
 
-    Example: driftbandit arena --scenarios drift --policies driftucb,linucb,sw-tuned --seeds 5
+    Example: driftbandit arena --scenarios drift --policies driftucb,linucb,sw-tuned --seeds 5 --focus sw-tuned
     """
     with friendly_errors():
         from driftbandit.arena.report import run
 
-        sys.path.insert(0, os.getcwd())  # for your own modules, which a console script would not find
+        find_own_modules()
         if scenarios is None and scenario:
             scenarios = ""
         artefact = run(
@@ -110,6 +126,7 @@ def arena(
             policies=None if policies is None else names_in(policies),
             own_policies=policy or [],
             own_scenarios=scenario or [],
+            focus=focus,
             seeds=None if seeds is None else range(seeds),
             tuning=tuning,
             quick=quick,

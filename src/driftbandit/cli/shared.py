@@ -33,6 +33,11 @@ def names_in(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
+def find_own_modules() -> None:
+    """Make modules in the current folder importable; a console script would not find them."""
+    sys.path.insert(0, os.getcwd())
+
+
 @contextmanager
 def friendly_errors() -> Iterator[None]:
     """Turn errors that the user can fix into one line without a traceback."""

@@ -2,7 +2,7 @@
 
 from driftbandit.evaluation.compare import compare
 from driftbandit.evaluation.detection import Detection
-from driftbandit.evaluation.logged import Valuation, compare_values, replayed_values, shadow_values
+from driftbandit.evaluation.logged import Valuation, compare_values, evaluate_log, replayed_values, shadow_values
 from driftbandit.evaluation.results import Row, summarise
 from driftbandit.evaluation.simulate import simulate
 from driftbandit.evaluation.trace import Trace
@@ -14,6 +14,7 @@ __all__ = [
     "Valuation",
     "compare",
     "compare_values",
+    "evaluate_log",
     "replayed_values",
     "shadow_values",
     "simulate",

@@ -44,7 +44,7 @@ class CompareOptions(TypedDict, total=False):
 
 
 def compare(
-    policies: Iterable[str] | Mapping[str, Builder],
+    policies: Iterable[str] | Mapping[str, Builder | None],
     settings: Mapping[str, Environment],
     seeds: Sequence[int],
     *,
@@ -59,7 +59,7 @@ def compare(
     ----------
     policies : names, or mapping of name to builder
         Names from the registry, or your own: a builder makes a policy from a `Brief` and must be importable from a
-        module to run in several processes.
+        module to run in several processes. None stands for the registry's policy of that name.
     settings : mapping of name to Environment
         Simulated worlds (`World`) or data sets (`LastFM`, `Delicious`).
     seeds : sequence of int
@@ -136,19 +136,20 @@ def compare(
     return [done[place] for place in order]
 
 
-def _entrants(policies: Iterable[str] | Mapping[str, Builder]) -> dict[str, Builder | None]:
+def _entrants(policies: Iterable[str] | Mapping[str, Builder | None]) -> dict[str, Builder | None]:
     """Builders by name; None stands for the package's own policies, which need not travel between processes."""
     if isinstance(policies, str) or not isinstance(policies, Iterable):
         raise ValueError(f"policies: expected names or a mapping of names to builders, got {policies!r}")
-    if isinstance(policies, Mapping):
-        for name, build in policies.items():
-            if not callable(build):
-                raise ValueError(f"policies: {name!r}: expected something that builds a policy, got {build!r}")
-        return dict(policies)
-    names = list(policies)
-    if unknown := [str(name) for name in names if name not in REGISTRY]:
+    given = dict(policies) if isinstance(policies, Mapping) else dict.fromkeys(policies)
+    for name, build in given.items():
+        if build is not None and not callable(build):
+            raise ValueError(f"policies: {name!r}: expected something that builds a policy, got {build!r}")
+    if unknown := [str(name) for name, build in given.items() if build is None and name not in REGISTRY]:
         raise ValueError(unknown_name("policies", unknown, REGISTRY))
-    return {name: None if REGISTRY.is_shipped(name) else REGISTRY[name].build for name in names}
+    return {
+        name: REGISTRY[name].build if build is None and not REGISTRY.is_shipped(name) else build
+        for name, build in given.items()
+    }
 
 
 def trace_path(folder: str, setting: str, name: str, seed: int) -> Path:

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-Progress = Callable[[int, int], None]
-"""Called with the amount done and the total."""
+Progress = Callable[[int, int | None], None]
+"""Called with the amount done and the total, which is None if it is not known."""
 
 
 @contextmanager
@@ -51,15 +51,17 @@ def progress_bar(what: str, *, wanted: bool, unit: str = "") -> Iterator[Progres
     yield shown
 
 
-def _silent(done: int, total: int) -> None:
+def _silent(done: int, total: int | None) -> None:
     """Show nothing."""
 
 
 def _in_notebook() -> Progress:
-    """IPython's own bar, which needs no widgets; it appears when the total is known."""
+    """IPython's own bar, which needs no widgets; it appears when the total is known, if ever."""
     bars: list[Any] = []
 
-    def show(done: int, total: int) -> None:
+    def show(done: int, total: int | None) -> None:
+        if total is None:
+            return
         if not bars:
             bars.append(import_module("IPython.display").ProgressBar(total))  # installed with every notebook
             bars[0].display()

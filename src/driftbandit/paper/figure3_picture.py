@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from driftbandit.core import Floats
 from driftbandit.evaluation.detection import ALARMS
 from driftbandit.paper.figure3_results import Replays, Side
-from driftbandit.plots import COLOURS, Picture
+from driftbandit.plots import COLOURS, Picture, colours
 
 SAMPLES = 4
 """Number of articles in panel (c), those that dLinUCB learned most about."""
@@ -89,11 +89,12 @@ def rate_figure(panels: Sequence[RatePanel], articles: Sequence[ArticlePanel], s
     figure = Picture(figsize=(5.6 * columns, 5.8), layout="constrained")
     figure.suptitle(title, fontsize=13)
     grid = figure.add_gridspec(max(len(articles), 1), columns)
+    styles = _rate_styles(name for panel in panels for name in panel.curves)
     for column, panel in enumerate(panels):
         axes = figure.add_subplot(grid[:, column])
         _draw_shifts(axes, panel.shifts)
         for name, (hours, rates) in panel.curves.items():
-            axes.plot(hours, rates, label=name, linewidth=1.7, **_rate_style(name))
+            axes.plot(hours, rates, label=name, linewidth=1.7, **styles[name])
         axes.axhline(1.0, color="#888888", linewidth=0.8, linestyle=":")
         axes.set_title(panel.title, fontsize=11)
         axes.set_xlabel("hours")
@@ -137,9 +138,16 @@ def _draw_shifts(axes: Axes, shifts: Floats) -> None:
         axes.axvline(hour, color="black", linewidth=0.8, alpha=0.6, label=None if number else "planted change")
 
 
-def _rate_style(name: str) -> dict[str, Any]:
-    """A policy has one colour; its line is solid with a shared model and dashed with one model per group."""
-    kinds = ("dLinUCB", "LinUCB", "adTS", "CLUB")
-    kind = name.removeprefix("uniform-").removeprefix("N-")
-    colour = COLOURS[kinds.index(kind)] if kind in kinds else COLOURS[-1]
-    return {"color": colour, "linestyle": "--" if name.startswith("N-") else "-"}
+def _rate_styles(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Every policy has a colour of its own, in all panels; lines with one model per group are dashed.
+
+    >>> _rate_styles(["uniform-adTS", "N-adTS", "adTS"])["adTS"]
+    {'color': '#0072B2', 'linestyle': '-'}
+    """
+    names = list(names)
+    policies = list(dict.fromkeys(name.removeprefix("uniform-") for name in names))
+    paints = dict(zip(policies, colours(len(policies)), strict=True))
+    return {
+        name: {"color": paints[name.removeprefix("uniform-")], "linestyle": "--" if name.startswith("N-") else "-"}
+        for name in names
+    }

@@ -261,10 +261,10 @@ def reward_figure(panels: Sequence[Panel], chance: float) -> Picture:
     columns = min(len(panels), 2)
     lines = -(-len(panels) // 2)
     figure = Picture(figsize=(6.2 * columns, 4.2 * lines), layout="constrained")
+    styles = styles_of(list(dict.fromkeys(trace.policy for panel in panels for trace in panel.traces)))
     for number, panel in enumerate(panels):
         axes = figure.add_subplot(lines, columns, number + 1)
         policies = list(dict.fromkeys(trace.policy for trace in panel.traces))
-        styles = styles_of(policies)
         horizon = len(panel.traces[0])
         rounds = np.arange(1, horizon + 1)
         drawn = np.unique(np.linspace(horizon // 100, horizon - 1, 1000).astype(int))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -189,8 +189,14 @@ def value_table(rows: list[ValueRow]) -> str:
     |---|---:|---:|---|
     | mine | 0.5 [0.4, 0.6] | 0.1 [0.05, 0.15] | better |
     """
-    question = f"{rows[0].estimand} value ({rows[0].estimator})" if rows else "value"
+    headings, cells = value_cells(rows)
+    lines = ["| " + " | ".join(line) + " |" for line in (headings, *cells)]
+    return "\n".join([lines[0], "|---|---:|---:|---|", *lines[1:]])
+
+
+def value_cells(rows: Sequence[ValueRow], caveat: str = "") -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Headings and cells of the table; the caveat stands beside the estimator."""
+    question = f"{rows[0].estimand} value ({', '.join(filter(None, (rows[0].estimator, caveat)))})" if rows else "value"
     baseline = next((row.name for row in rows if row.verdict == _BASELINE), LOGGER)
-    lines = [f"| policy | {question} | minus {baseline} | verdict |", "|---|---:|---:|---|"]
-    lines += [f"| {row.name} | {row.value} | {row.difference} | {row.verdict} |" for row in rows]
-    return "\n".join(lines)
+    cells: list[tuple[str, ...]] = [(row.name, str(row.value), str(row.difference), row.verdict) for row in rows]
+    return ("policy", question, f"minus {baseline}", "verdict"), cells
