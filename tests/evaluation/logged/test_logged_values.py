@@ -200,6 +200,7 @@ def as_log(events, arms):
         shown=events.shown,
         rewards=events.rewards,
         users=np.zeros((count, 1)),
+        uniform=True,
     )
 
 
