@@ -113,12 +113,15 @@ class PerArm(Traits):
 
     def choose(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> int:
         """Index of the arm with the highest score; an arm without rewards has the width of a fresh model."""
-        return kernel.first_best(self.scores(features, arms))
+        return kernel.first_best(self._scored(features, arms))
 
     ranks_by_scores = True
 
     def scores(self, features: ArrayLike | None, arms: ArrayLike | None = None) -> Floats:
         """Score of every arm, given by the model of the arm."""
+        return self._scored(features, arms)
+
+    def _scored(self, features: ArrayLike | None, arms: ArrayLike | None) -> Floats:
         pool = as_pool(features, self.dim)
         rows = [self.row_of(arm) for arm in as_arms(arms, pool).tolist()]
         if self._model.samples:
