@@ -338,3 +338,9 @@ def test_no_object_does_worse_than_be_refused(source):
         )
     consume(source)
     consume({"n_rounds": 2, "n_actions": 2, "action": source, "reward": [0, 1]}, logged="uniform")
+
+
+def test_actions_that_are_no_list_make_an_empty_pool():
+    good = {"action": "a", "reward": 1.0, "probability": 0.5, "actions": ["a", "b"]}
+    log = read_log([good, {**good, "actions": True}, {**good, "actions": 3}])
+    assert log.check().skipped == {"pool empty": 2}

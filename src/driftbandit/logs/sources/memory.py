@@ -133,7 +133,8 @@ class Coba:
             if "propensity" in self.roles:
                 roles["propensity"] = interaction.get("probability")
             if "arms" in self.roles:
-                actions = [_plain(action) for action in interaction.get("actions") or []]
+                given = _plain(interaction.get("actions"))
+                actions = given if isinstance(given, list) else []
                 roles["arms"] = [as_text(action) for action in actions]
                 same = [catalogue.describe(as_text(action), _facts(action)) for action in actions if _facts(action)]
                 if not all(same):
