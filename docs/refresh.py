@@ -69,7 +69,7 @@ def main() -> None:
     """Run the commands and write the pages."""
     run("compare")
     run("paper", "all")
-    run("arena", "--scenarios", "shifts,still,drift,clicks,units,late,people")
+    run("arena", "--scenarios", "shifts,still,drift,clicks,units,late")
     run("arena", "--scenarios", "real", "--policies", ON_DATA, "--out", "runs/arena-real")
     run("arena", "--scenarios", ALARMS, "--policies", "driftucb", "--seeds", "20", "--out", "runs/detection")
     run("bench", "--out", "runs/bench")
