@@ -50,7 +50,7 @@ class WorldChange:
     Attributes
     ----------
     row, low_row, high_row : int
-        The first decision after it, and between which decisions it lies with a probability of 95 %.
+        Row of the log of the first decision after it, and between which rows it lies with a probability of 95 %.
     time : float
         Time of `row`, in seconds.
     false_alarm_rate : float
@@ -106,18 +106,18 @@ def find_changes(
     blocks = max(min(_BLOCKS, count // _LEAST_ROWS), 1)
     rows = np.linspace(0, count, blocks + 1).astype(np.int64)
     splits = find_splits(collect(model.seen(batches()), rows, seed=seed), level=level)
-    times, costs = _times_and_costs(batches(), splits, model, count)
+    places, costs = _places_and_costs(batches(), splits, model, count)
     return [
         WorldChange(
-            row=split.row,
-            low_row=split.low,
-            high_row=split.high,
-            time=time,
+            row=places[split.row][0],
+            low_row=places[split.low][0],
+            high_row=places[min(split.high, count - 1)][0],
+            time=places[split.row][1],
             false_alarm_rate=split.false_alarm_rate,
             features=_features(split, names, model),
             cost=cost,
         )
-        for split, time, cost in zip(splits, times, costs, strict=True)
+        for split, cost in zip(splits, costs, strict=True)
     ]
 
 
@@ -202,24 +202,27 @@ def _logistic_fit(x: Floats, y: Floats) -> Floats:
     return theta
 
 
-def _times_and_costs(
+def _places_and_costs(
     batches: Iterable[Events], splits: Sequence[Split], model: _Model, count: int
-) -> tuple[list[float], list[float]]:
-    """When each change happened, and what acting on the tastes before it loses per decision until the next one."""
-    ends = np.array([*(split.row for split in splits), count])
-    times, losses = [0.0] * len(splits), [0.0] * len(splits)
+) -> tuple[dict[int, tuple[int, float]], list[float]]:
+    """Row and time of the decisions that splits name, and what acting on the old tastes loses until the next split.
+
+    A decision's row differs from its number where earlier rows could not be used.
+    """
+    named = np.unique([min(at, count - 1) for split in splits for at in (split.row, split.low, split.high)])
+    ends = [*(split.row for split in splits), count]
+    places: dict[int, tuple[int, float]] = {}
+    losses = [0.0] * len(splits)
     first = 0
     for events in batches if splits else ():
+        for at in named[(named >= first) & (named < first + len(events))].tolist():
+            places[at] = int(events.rows[at - first]), float(events.times[at - first])
         for s, split in enumerate(splits):
-            low, high = max(int(ends[s]) - first, 0), min(int(ends[s + 1]) - first, len(events))
-            if low >= high:
-                continue
-            if first + low == split.row:
-                times[s] = float(events.times[low])
-            losses[s] += _loss(events, low, high, model, split)
+            low, high = max(ends[s] - first, 0), min(ends[s + 1] - first, len(events))
+            if low < high:
+                losses[s] += _loss(events, low, high, model, split)
         first += len(events)
-    lengths = np.diff(ends)
-    return times, [loss / int(length) for loss, length in zip(losses, lengths, strict=True)]
+    return places, [loss / (end - start) for loss, start, end in zip(losses, ends, ends[1:], strict=False)]
 
 
 def _loss(events: Events, low: int, high: int, model: _Model, split: Split) -> float:

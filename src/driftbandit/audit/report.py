@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -139,7 +140,7 @@ def _changes_table(found: Audit) -> Table:
 def _noticed(change: WorldChange, found: Audit) -> str:
     """How many decisions later each policy noticed, before the next change."""
     later = [other.row for other in found.changes if other.row > change.row]
-    end = min(later, default=found.trust.decisions)
+    end = min(later, default=math.inf)
     said = []
     for name, rows in found.online.items():
         after = [row for row in rows if change.low_row <= row < end]
