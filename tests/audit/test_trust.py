@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from driftbandit.audit.trust import TrustCheck
-from driftbandit.logs import Events
+from driftbandit.logs import Decisions
 
 
 def events(rng, count=5000, chances=(0.5, 0.3, 0.2), written=None, **changes):
     """A log of three arms that are shown with `chances`; `written` is what the log says."""
     shown = rng.choice(len(chances), size=count, p=chances)
     arrays = {
-        "features": np.zeros((3 * count, 1)),
-        "arms": np.tile(np.arange(3), count),
+        "columns": {},
+        "members": np.tile(np.arange(3), count),
         "offsets": np.arange(0, 3 * count + 1, 3),
         "shown": shown,
         "propensities": np.array(written or chances)[shown],
@@ -21,7 +21,7 @@ def events(rng, count=5000, chances=(0.5, 0.3, 0.2), written=None, **changes):
         "times": np.arange(count),
         "rows": np.arange(count),
     }
-    return Events(**{**arrays, **changes})
+    return Decisions(**{**arrays, **changes})
 
 
 def trust_of(*batches):
@@ -66,9 +66,9 @@ def test_batches_add_up():
     rng = np.random.default_rng(0)
     whole = events(rng, count=100)
     halves = [
-        Events(
-            features=whole.features[150 * k : 150 * (k + 1)],
-            arms=whole.arms[150 * k : 150 * (k + 1)],
+        Decisions(
+            columns={},
+            members=whole.members[150 * k : 150 * (k + 1)],
             offsets=np.arange(0, 151, 3),
             **{
                 name: getattr(whole, name)[50 * k : 50 * (k + 1)]

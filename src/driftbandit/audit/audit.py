@@ -25,7 +25,7 @@ _PRODUCT = 256
 """Most features with which changes are looked for; they are not hashed unless there are more."""
 
 _BUCKETS = 30
-"""Points of the reward over time."""
+"""Windows of the reward over time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,16 +34,15 @@ class Course:
 
     Attributes
     ----------
-    rows, times : arrays
-        Row and time at which each bucket begins.
+    rows : array
+        Row at which each window ends.
     logger, policy : arrays
-        Mean reward of the bucket.
+        Mean reward of the window.
     name : str
         The policy.
     """
 
     rows: Ints
-    times: Floats
     logger: Floats
     policy: Floats
     name: str
@@ -170,24 +169,16 @@ def audit(
         raise ValueError("policies: expected at least one candidate, got none")
     say("reading the beginning")
     prepared = prepare(log, encoder=encoder, seed=seed)
-    wide = fit_encoder(log, _PRODUCT) if encoder is None and prepared.encoder is not None else encoder
-    say("checking propensities")
-    trust = _trust(log, wide)
-    report = log.report
-    say("looking for changes")
-    names = wide.names if wide is not None else [f"feature {j}" for j in range(dim_of(log, None))]
-    changes = find_changes(
-        lambda: log.events(wide),
-        names,
-        list(map(str, log.arms.ids)),
-        count=trust.decisions,
-        clicks=trust.clicks,
-        seed=seed,
-    )
-    say("running policies through the log")
     learned = build_policies(policies, prepared.brief)
     if unfit := [name for name, policy in learned.items() if not takes_features(policy) or takes_scope(policy)]:
         raise ValueError(f"policies: expected policies with features and without scopes, got {', '.join(unfit)}")
+    wide = encoder or unmixed_encoder(log)
+    say("checking propensities")
+    trust = trust_in(log)
+    report = log.report
+    say("looking for changes")
+    changes = changes_in(log, wide, trust, seed)
+    say("running policies through the log")
     grids = grids or {}
     settings = {_trial(family, label): build for family, grid in grids.items() for label, build in grid.items()}
     trials = build_policies(settings, prepared.brief)
@@ -216,10 +207,23 @@ def audit(
     )
 
 
-def _trust(log: DecisionLog, encoder: Encoder | None) -> Trust:
+def unmixed_encoder(log: DecisionLog) -> Encoder | None:
+    """An encoder whose features are not hashed unless there are very many; None if the log has features."""
+    return None if next(iter(log)).features is not None else fit_encoder(log, _PRODUCT)
+
+
+def changes_in(log: DecisionLog, encoder: Encoder | None, trust: Trust, seed: int = 0) -> list[WorldChange]:
+    """All changes of the world in a log; see `find_changes`."""
+    names = encoder.names if encoder is not None else [f"feature {j}" for j in range(dim_of(log, None))]
+    arms = list(map(str, log.arms.ids))
+    return find_changes(lambda: log.events(encoder), names, arms, count=trust.decisions, clicks=trust.clicks, seed=seed)
+
+
+def trust_in(log: DecisionLog) -> Trust:
+    """What a log's numbers say about itself."""
     check = TrustCheck()
-    for events in log.events(encoder):
-        check.add(events)
+    for decisions in log:
+        check.add(decisions)
     return check.result()
 
 
@@ -253,7 +257,6 @@ def _part(value: Valuation, part: slice) -> Valuation:
 def _course(values: Mapping[str, Valuation], rows: Sequence[ValueRow]) -> Course:
     logger = values[LOGGER]
     best = max(rows, key=lambda row: row.value.estimate).name
-    starts = np.unique(np.linspace(0, len(logger), _BUCKETS + 1).astype(np.int64)[:-1])
-    sizes = np.diff(starts, append=len(logger))
-    means = [np.add.reduceat(values[name].terms("dr").influences(), starts) / sizes for name in (LOGGER, best)]
-    return Course(logger.rows[starts], logger.times[starts], means[0], means[1], best)
+    window = max(len(logger) // _BUCKETS, 1)
+    ends, earned = logger.terms("dr").over_time(window, _BUCKETS)
+    return Course(logger.rows[ends - 1], earned, values[best].terms("dr").over_time(window, _BUCKETS)[1], best)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 
 from driftbandit.core import Floats
-from driftbandit.logs import Events
+from driftbandit.logs import Decisions
 
 _SUSPICIOUS = 1e-3
 """p-value below which propensities are said not to add up; a sound log is accused once in a thousand times."""
@@ -94,7 +94,7 @@ class Trust:
 
 
 class TrustCheck:
-    """Sums over a log, one batch of events after the other.
+    """Sums over a log, one batch of decisions after the other.
 
     A decision that showed an arm with probability p counts 1 / p for that arm. If propensities are right, an arm's sum
     is about the number of decisions that had it among their candidates; the squared distances, divided by their
@@ -105,8 +105,8 @@ class TrustCheck:
     >>> rng = np.random.default_rng(0)
     >>> shown = rng.integers(0, 2, size=1000)
     >>> check = TrustCheck()
-    >>> check.add(Events(
-    ...     features=np.zeros((2000, 1)), arms=np.tile([0, 1], 1000), offsets=np.arange(0, 2001, 2), shown=shown,
+    >>> check.add(Decisions(
+    ...     columns={}, members=np.tile([0, 1], 1000), offsets=np.arange(0, 2001, 2), shown=shown,
     ...     propensities=np.where(shown == 0, 0.5, 0.1), rewards=np.zeros(1000), scopes=np.zeros(1000),
     ...     times=np.arange(1000), rows=np.arange(1000),
     ... ))
@@ -123,37 +123,37 @@ class TrustCheck:
         self._lowest, self._highest = math.inf, -math.inf
         self._latest, self._in_order = -math.inf, True
 
-    def add(self, events: Events) -> None:
-        """Count some events."""
-        if not len(events):
+    def add(self, decisions: Decisions) -> None:
+        """Count some decisions."""
+        if not len(decisions):
             return
-        sizes = np.diff(events.offsets)
-        arms, p = events.arms[events.displayed()], events.propensities
+        sizes = np.diff(decisions.offsets)
+        arms, p = decisions.displayed(), decisions.propensities
         with np.errstate(divide="ignore"):
             weights: Floats = 1.0 / (sizes * p)
-        missing = int(events.arms.max()) + 1 - self._by_arm.shape[1]
+        missing = int(decisions.members.max()) + 1 - self._by_arm.shape[1]
         self._by_arm = np.pad(self._by_arm, ((0, 0), (0, max(missing, 0))))
         width = self._by_arm.shape[1]
-        self._by_arm[0] += np.bincount(events.arms, minlength=width)
+        self._by_arm[0] += np.bincount(decisions.members, minlength=width)
         for row, weight in enumerate((np.ones(len(p)), 1.0 / p, (1.0 - p) / p**2), 1):
             self._by_arm[row] += np.bincount(arms, weight, minlength=width)
-        self._count += len(events)
-        self._candidates += len(events.arms)
-        self._reward += float(events.rewards.sum())
-        self._square += float((events.rewards**2).sum())
-        self._lowest = min(self._lowest, float(events.rewards.min()))
-        self._highest = max(self._highest, float(events.rewards.max()))
+        self._count += len(decisions)
+        self._candidates += len(decisions.members)
+        self._reward += float(decisions.rewards.sum())
+        self._square += float((decisions.rewards**2).sum())
+        self._lowest = min(self._lowest, float(decisions.rewards.min()))
+        self._highest = max(self._highest, float(decisions.rewards.max()))
         self._weights += float(weights.sum())
         self._weight_squares += float((weights**2).sum())
         self._smallest = min(self._smallest, float(p.min()))
         self._largest = max(self._largest, float(weights.max()))
         if len(self._values) <= 2:
-            self._values.update(np.unique(events.rewards)[:3].tolist())
-        self._in_order &= bool(events.times[0] >= self._latest and (np.diff(events.times) >= 0).all())
-        self._latest = float(events.times[-1])
+            self._values.update(np.unique(decisions.rewards)[:3].tolist())
+        self._in_order &= bool(decisions.times[0] >= self._latest and (np.diff(decisions.times) >= 0).all())
+        self._latest = float(decisions.times[-1])
 
     def result(self) -> Trust:
-        """What the sums say; raises ValueError without a single event."""
+        """What the sums say; raises ValueError without a single decision."""
         n = self._count
         if not n:
             raise ValueError("log: expected at least one decision, got none")

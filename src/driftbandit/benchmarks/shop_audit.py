@@ -14,12 +14,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from driftbandit.audit.audit import Audit, audit
-from driftbandit.audit.changes import find_changes
+from driftbandit.audit.audit import Audit, audit, changes_in, trust_in, unmixed_encoder
 from driftbandit.core import Change, Floats, Policy
 from driftbandit.environments.shop import LOCAL, Shop, ShopLog
 from driftbandit.evaluation.value_intervals import bootstrap_interval
-from driftbandit.features import Encoder
 from driftbandit.logs import read_log
 from driftbandit.policies.entry import Brief
 from driftbandit.policies.registry import REGISTRY
@@ -98,9 +96,7 @@ def _still_alarms(decisions: int, seed: int) -> int:
     """Changes found in a still log."""
     shop = Shop(decisions=decisions, still=True).log(seed)
     log = read_log(shop.decisions, items=shop.items)
-    encoder = Encoder(dim=256).fit(log.records(5_000))
-    ids = list(map(str, log.arms.ids))
-    return len(find_changes(lambda: log.events(encoder), encoder.names, ids, count=len(shop), clicks=True))
+    return len(changes_in(log, unmixed_encoder(log), trust_in(log)))
 
 
 if __name__ == "__main__":
