@@ -7,7 +7,6 @@ Wang, WSDM 2011.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from driftbandit.environments.log import Log
 from driftbandit.evaluation.agreement import Questions, agreements
 from driftbandit.evaluation.intervals import Interval, block_length, bootstrap, ratio_interval
 from driftbandit.evaluation.simulate import EVERYONE
-from driftbandit.files import whole_file
+from driftbandit.evaluation.stored import loaded_result, save_result
 
 _META = b"driftbandit replay"
 
@@ -107,9 +106,6 @@ class Replay:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write all but the log's own rewards to a Parquet file, whole or not at all."""
-        import pyarrow as pa  # noqa: PLC0415 - only files need it, and it is slow to import
-        from pyarrow import parquet  # noqa: PLC0415
-
         facts = {
             "matched": len(self.matched),
             "events": len(self.logged),
@@ -117,11 +113,7 @@ class Replay:
             "seconds": self.seconds,
             "key": self.key,
         }
-        table = pa.table({"event": self.matched, "reward": self.rewards})
-        with whole_file(path) as partial:
-            parquet.write_table(
-                table.replace_schema_metadata({_META: json.dumps(facts)}), partial, write_page_checksum=True
-            )
+        save_result(path, _META, {"event": self.matched, "reward": self.rewards}, facts)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], logged: Floats) -> Replay:
@@ -132,22 +124,12 @@ class Replay:
         ValueError
             If the file is not a whole Parquet file written by `save`, or belongs to another log.
         """
-        import pyarrow as pa  # noqa: PLC0415 - as in `save`
-        from pyarrow import parquet  # noqa: PLC0415
-
-        try:
-            with open(path, "rb") as file:
-                table = parquet.read_table(file, page_checksum_verification=True)
-            facts = json.loads((table.schema.metadata or {})[_META])
+        with loaded_result(path, _META, "replay") as (table, facts):
             if table.num_rows != facts["matched"] or len(logged) != facts["events"]:
                 raise ValueError(f"{facts['matched']} matches in a log of {facts['events']} events")
             changes = tuple((event, Change(**change)) for event, change in facts["changes"])
             matched, rewards = table["event"].to_numpy(), table["reward"].to_numpy()
             return cls(matched, rewards, logged, changes, facts["seconds"], facts["key"])
-        except FileNotFoundError:
-            raise
-        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path}: not a driftbandit replay ({error})") from error
 
 
 def rate_ratio(

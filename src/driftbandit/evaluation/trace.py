@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from driftbandit.core import Change, Floats, Ints
-from driftbandit.files import whole_file
+from driftbandit.evaluation.stored import loaded_result, save_result
 
 _META = b"driftbandit"
 
@@ -55,9 +54,6 @@ class Trace:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the trace to a Parquet file, whole or not at all."""
-        import pyarrow as pa
-        from pyarrow import parquet
-
         facts = {
             "rounds": len(self),
             "policy": self.policy,
@@ -69,16 +65,13 @@ class Trace:
             "key": self.key,
             "detects": self.detects,
         }
-        table = pa.table(
-            {
-                "round": np.arange(len(self), dtype=np.int32),
-                "choice": self.choices,
-                "reward": self.rewards,
-                "regret": self.regret,
-            }
-        ).replace_schema_metadata({_META: json.dumps(facts)})
-        with whole_file(path) as partial:
-            parquet.write_table(table, partial, write_page_checksum=True)
+        columns = {
+            "round": np.arange(len(self), dtype=np.int32),
+            "choice": self.choices,
+            "reward": self.rewards,
+            "regret": self.regret,
+        }
+        save_result(path, _META, columns, facts)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trace:
@@ -89,13 +82,7 @@ class Trace:
         ValueError
             If the file is not a whole Parquet file written by `save`.
         """
-        import pyarrow as pa
-        from pyarrow import parquet
-
-        try:
-            with open(path, "rb") as file:
-                table = parquet.read_table(file, page_checksum_verification=True)
-            facts = json.loads((table.schema.metadata or {})[_META])
+        with loaded_result(path, _META, "trace") as (table, facts):
             if table.num_rows != facts["rounds"]:
                 raise ValueError(f"{table.num_rows} of {facts['rounds']} rounds")
             return cls(
@@ -111,7 +98,3 @@ class Trace:
                 key=facts["key"],
                 detects=facts["detects"],
             )
-        except FileNotFoundError:
-            raise
-        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path}: not a driftbandit trace ({error})") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import asdict, dataclass
 from typing import Literal
@@ -14,8 +13,8 @@ from driftbandit.core import Change, Floats, Ints
 from driftbandit.evaluation.estimators import Terms
 from driftbandit.evaluation.intervals import Interval
 from driftbandit.evaluation.samples import Sample
+from driftbandit.evaluation.stored import loaded_result, save_result
 from driftbandit.evaluation.value_intervals import bootstrap_interval
-from driftbandit.files import whole_file
 
 Estimand = Literal["shadow", "replayed"]
 _META = b"driftbandit valuation"
@@ -83,9 +82,6 @@ class Valuation:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to a Parquet file with one row per event, whole or not at all."""
-        import pyarrow as pa  # noqa: PLC0415 - only files need it, and it is slow to import
-        from pyarrow import parquet  # noqa: PLC0415
-
         facts = {
             "events": len(self),
             "name": self.name,
@@ -95,11 +91,7 @@ class Valuation:
             "seconds": self.seconds,
         }
         columns = {"row": self.rows, "time": self.times, "accepted": self.accepted}
-        table = pa.table({**columns, **{name: getattr(self.sample, name) for name in _COLUMNS}})
-        with whole_file(path) as partial:
-            parquet.write_table(
-                table.replace_schema_metadata({_META: json.dumps(facts)}), partial, write_page_checksum=True
-            )
+        save_result(path, _META, {**columns, **{name: getattr(self.sample, name) for name in _COLUMNS}}, facts)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Valuation:
@@ -110,13 +102,7 @@ class Valuation:
         ValueError
             If the file is not a whole Parquet file written by `save`.
         """
-        import pyarrow as pa  # noqa: PLC0415 - as in `save`
-        from pyarrow import parquet  # noqa: PLC0415
-
-        try:
-            with open(path, "rb") as file:
-                table = parquet.read_table(file, page_checksum_verification=True)
-            facts = json.loads((table.schema.metadata or {})[_META])
+        with loaded_result(path, _META, "valuation") as (table, facts):
             if table.num_rows != facts["events"]:
                 raise ValueError(f"{table.num_rows} rows for {facts['events']} events")
             return cls(
@@ -130,7 +116,3 @@ class Valuation:
                 changes=tuple((event, Change(**change)) for event, change in facts["changes"]),
                 seconds=facts["seconds"],
             )
-        except FileNotFoundError:
-            raise
-        except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path}: not a driftbandit valuation ({error})") from error
