@@ -10,10 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from driftbandit.client import Client, ServiceError
+from driftbandit.serving.engine.clock import wall
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.loop import events as log
 from driftbandit.serving.loop.events import Decided, Rewarded
-from driftbandit.serving.server import milliseconds, open_store
+from driftbandit.serving.server import open_store
 
 from .conftest import Server
 
@@ -76,7 +77,7 @@ class Load:
 def check(address: str, load: Load) -> None:
     """Look at the log: all that was acknowledged is there, once, and recovery agrees with a replay of everything."""
     store = open_store(address)
-    engine = Engine(store, lambda: milliseconds() + 3_600_000)  # by when all windows have closed
+    engine = Engine(store, lambda: wall() + 3_600_000)  # by when all windows have closed
     engine.tick()
     engine.commit()
     decided: dict[str, Decided] = {}

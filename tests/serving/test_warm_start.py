@@ -17,13 +17,14 @@ from typer.testing import CliRunner
 
 from driftbandit import UCB1, DriftUCB, Encoder, LinUCB, LogisticUCB, PerScope, Recommender
 from driftbandit.cli import app
+from driftbandit.serving.engine.clock import wall
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.log.export import Wanted, ndjson, parquet
 from driftbandit.serving.log.rerun import read_export, rerun_log
 from driftbandit.serving.loop.config import Plan
 from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.loop.model import loop_of
-from driftbandit.serving.server import begin_loop, milliseconds, open_store
+from driftbandit.serving.server import begin_loop, open_store
 
 from .live import problem
 from .world import World, run
@@ -256,7 +257,7 @@ def test_a_loop_takes_policy_settings_and_names_from_the_file(tmp_path: Path) ->
     store = open_store(f"sqlite:{tmp_path / 'a.db'}")
     assert begin_loop(store, "x", file)
     assert not begin_loop(store, "x", file)  # the same command again
-    engine = Engine(store, milliseconds)
+    engine = Engine(store, wall)
     config = engine.configuration("x").config
     assert (config.policy, config.settings, config.dim) == ("driftucb", {"delta": 0.01}, made.encoder.dim)
     assert config.feature_names == list(made.encoder.names)

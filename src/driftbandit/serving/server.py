@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import socket
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import msgspec
 from driftbandit.serving.api.app import App
 from driftbandit.serving.api.handlers import make_app
 from driftbandit.serving.api.service import Service
+from driftbandit.serving.engine.clock import Clock, wall
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import check_name
 from driftbandit.serving.engine.storage import configured, settings
@@ -26,11 +26,6 @@ from driftbandit.serving.stores.base import Store, VersionConflict
 _COLLECTIONS = (10_000, 20, 20)
 """When Python looks for cyclic garbage: seldom, since requests leave next to none."""
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
-
-
-def milliseconds() -> int:
-    """The service's clock."""
-    return time.time_ns() // 1_000_000
 
 
 def open_store(address: str, *, writer: bool = True, advertise: str | None = None, create: bool = True) -> Store:
@@ -60,10 +55,9 @@ def build_app(
     snapshot_every: int = 100_000,
     scopes_in_memory: int = 1_000_000,
     rate: float | None = None,
-    clock: Callable[[], int] = milliseconds,
 ) -> App:
     """The application for a store's address: the API, and the page on top of it."""
-    rehearsals = Rehearsals()
+    rehearsals, clock = Rehearsals(), Clock()
 
     def make_engine(opened: Store) -> Engine:
         for row in opened.loops():
@@ -82,6 +76,7 @@ def build_app(
         lambda: open_store(store, writer=False),
         rehearse=rehearsals.run,
         secure=secure,
+        clock=clock,
     )
     app = make_app(service, rate=rate)
     app.add_routes(Page(service).routes())
@@ -101,7 +96,7 @@ def begin_loop(store: Store, name: str, model: Path) -> bool:
     """
     check_name("loop", name)
     config, state = loop_of(model.read_bytes())
-    event = Configured(milliseconds(), 0, msgspec.json.encode(config), state)
+    event = Configured(wall(), 0, msgspec.json.encode(config), state)
     try:
         store.put_loop(name, 0, encode(event))
     except VersionConflict as error:

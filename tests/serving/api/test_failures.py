@@ -8,8 +8,8 @@ import pytest
 
 from driftbandit.serving.api.handlers import make_app
 from driftbandit.serving.api.service import Service
+from driftbandit.serving.engine.clock import wall
 from driftbandit.serving.engine.engine import Engine
-from driftbandit.serving.server import milliseconds
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
 from ..live import live, problem
@@ -22,7 +22,7 @@ def test_a_failing_disk_is_a_503_and_then_over(tmp_path: Path, kind: str) -> Non
     path = tmp_path / "a.db"
     service = Service(
         lambda: SQLiteStore(path, vfs="failing"),
-        lambda store: Engine(store, milliseconds),
+        lambda store: Engine(store, wall),
         lambda: SQLiteStore(path, writer=False),
         secure=False,
     )

@@ -192,7 +192,7 @@ def make_app(service: Service, *, rate: float | None = None) -> App:
     routes = api_routes(Handlers(service))
 
     async def show_metrics(request: Request) -> Response:
-        return Response(200, metrics.render(app, service.runner, service.streams), metrics.MEDIA_TYPE)
+        return Response(200, metrics.render(app, service.runner, service.streams, service.clock), metrics.MEDIA_TYPE)
 
     async def show_openapi(request: Request) -> Response:
         return Response(200, document)

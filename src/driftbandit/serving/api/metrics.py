@@ -8,14 +8,15 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
 
 from driftbandit.serving.api.app import App
+from driftbandit.serving.engine.clock import Clock
 from driftbandit.serving.engine.thread import Runner
 
 MEDIA_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 
 
 class _Collector:
-    def __init__(self, app: App, runner: Runner, streams: int) -> None:
-        self._app, self._runner, self._streams = app, runner, streams
+    def __init__(self, app: App, runner: Runner, streams: int, clock: Clock | None) -> None:
+        self._app, self._runner, self._streams, self._clock = app, runner, streams, clock
 
     def collect(self) -> Iterator[Metric]:
         """The metrics that Prometheus collects."""
@@ -39,10 +40,17 @@ class _Collector:
         yield GaugeMetricFamily("driftbandit_waiting", "Commands that wait", value=runner.waiting)
         yield GaugeMetricFamily("driftbandit_ready", "Whether decisions are taken", value=float(runner.ready))
         yield GaugeMetricFamily("driftbandit_streams", "Open streams", value=self._streams)
+        if runner.engine is not None:
+            about = "Seconds by which the time of some loop is ahead of the clock, at most"
+            yield GaugeMetricFamily("driftbandit_loop_ahead_seconds", about, value=runner.engine.ahead())
+        if self._clock is not None:
+            about = "Seconds by which the machine's clock was set ahead since the start"
+            yield GaugeMetricFamily("driftbandit_clock_off_seconds", about, value=self._clock.off)
+            yield CounterMetricFamily("driftbandit_clock_steps", "Times the clock was set", value=self._clock.steps)
 
 
-def render(app: App, runner: Runner, streams: int) -> bytes:
+def render(app: App, runner: Runner, streams: int, clock: Clock | None) -> bytes:
     """All metrics as text."""
     registry = CollectorRegistry()
-    registry.register(_Collector(app, runner, streams))
+    registry.register(_Collector(app, runner, streams, clock))
     return generate_latest(registry)

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from driftbandit.serving.api.errors import HTTPError
 from driftbandit.serving.api.keys import Keyring
+from driftbandit.serving.engine.clock import Clock
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.thread import Runner
 from driftbandit.serving.loop.config import LoopConfig
@@ -36,6 +37,8 @@ class Service:
         first time.
     secure : bool
         Whether keys are asked for.
+    clock : Clock, optional
+        The engine's clock, if it is to be watched.
     """
 
     def __init__(
@@ -46,12 +49,14 @@ class Service:
         *,
         rehearse: Callable[[LoopConfig], None] = lambda config: None,
         secure: bool = True,
+        clock: Clock | None = None,
     ) -> None:
         self._open_store = open_store
         self._make_engine = make_engine
         self.open_reader = open_reader
         self.rehearse = rehearse
         self._secure = secure
+        self.clock = clock
         self.runner: Runner
         self.keyring: Keyring | None = None
         self._reader: Store
@@ -64,7 +69,8 @@ class Service:
     async def lifespan(self) -> AsyncIterator[None]:
         """Start the engine, and stop it at the end."""
         self._stopping = asyncio.Event()
-        self.runner = Runner(lambda: self._make_engine(self._open_store()), asyncio.get_running_loop())
+        watch = (lambda: None) if self.clock is None else self.clock.watch
+        self.runner = Runner(lambda: self._make_engine(self._open_store()), asyncio.get_running_loop(), watch)
         self.runner.start()
         await self.runner.started
         self._reader = self.open_reader()

@@ -155,7 +155,7 @@ def new_id(shard: int, now: int) -> str:
 def advance(loop: Loop, now: int) -> int:
     """Close the windows of a loop that are due; returns the loop's time, which never runs backwards."""
     state = loop.state
-    now = max(now, state.time)
+    now = loop.time_at(now)
     if state.due.first <= now and (event := loop.tick(now)) is not None:
         loop.outbox.events.append(event)
     return now

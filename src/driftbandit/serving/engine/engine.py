@@ -7,6 +7,7 @@ engine whose commit failed must `recover` before it does anything else.
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Callable
 from math import inf
 
@@ -33,10 +34,14 @@ from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.model import read_model
 from driftbandit.serving.stores.base import LoopRow, Store, VersionConflict
 
+logger = logging.getLogger("driftbandit")
+
 _OPEN_WEIGHT = 4
 """Least number of events between snapshots, per open decision: a snapshot holds all open decisions."""
 _RUN = 100
 """Least number of events encoded together: few enough to be still in the processor's cache."""
+_WORTH_SAYING_MS = 1_000
+"""How far a loop's time must be ahead of the clock to be logged; the clocks of two machines differ a little."""
 
 
 class Engine:
@@ -111,12 +116,22 @@ class Engine:
             for shard in held:
                 if shard not in parts.here:
                     parts.here[shard] = load_loop(self.store, row, shard, self._scopes_in_memory)
+                    self._set_time(parts.here[shard])
                 self._update(parts.here[shard], row)
             parts.only = parts.here.get(0) if self.store.shards == 1 else None
 
+    def _set_time(self, loop: Loop) -> None:
+        """Let a loop whose last event is later than the clock go on from there, instead of waiting for the clock."""
+        loop.ahead = max(0, loop.state.time - self._clock())
+        if loop.ahead >= _WORTH_SAYING_MS:
+            logger.warning(
+                "loop %r, shard %d: its last event is %.1f s ahead of the clock; its time goes on from there",
+                *(loop.name, loop.shard, loop.ahead / 1000.0),
+            )
+
     def _update(self, loop: Loop, row: LoopRow) -> None:
         """Give a loop new settings and a new catalogue from the store."""
-        for event in news(loop, row, max(self._clock(), loop.state.time)):
+        for event in news(loop, row, loop.time_at(self._clock())):
             loop.apply(event)
             loop.outbox.events.append(event)
             self._touched.add(loop)
@@ -205,14 +220,19 @@ class Engine:
         now = self._clock()
         for parts in self._loops.values():
             for loop in parts.here.values():
-                if loop.state.due.first <= now:
+                if loop.state.due.first <= loop.time_at(now):
                     advance(loop, now)
                     self._touched.add(loop)
 
-    def next_due(self) -> float:
-        """When the next window closes, in milliseconds since 1970."""
+    def until_due(self) -> float:
+        """Seconds until the next window closes."""
+        now = self._clock()
         loops = (loop for parts in self._loops.values() for loop in parts.here.values())
-        return min((loop.state.due.first for loop in loops), default=inf)
+        return min((loop.state.due.first - loop.time_at(now) for loop in loops), default=inf) / 1000.0
+
+    def ahead(self) -> float:
+        """Seconds by which the time of some loop is ahead of the clock, at most."""
+        return max((loop.ahead for parts in self._loops.values() for loop in parts.here.values()), default=0) / 1000.0
 
     def _parts(self, name: str) -> Parts:
         parts = self._loops.get(name)

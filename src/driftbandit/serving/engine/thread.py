@@ -48,12 +48,20 @@ class Runner(threading.Thread):
         Makes the engine, in the thread that uses it.
     loop : event loop
         Where the futures of `submit` live.
+    watch : callable
+        Called about once per second.
     """
 
-    def __init__(self, make: Callable[[], Engine], loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        make: Callable[[], Engine],
+        loop: asyncio.AbstractEventLoop,
+        watch: Callable[[], object] = lambda: None,
+    ) -> None:
         super().__init__(name="driftbandit-engine", daemon=True)
         self._make = make
         self._loop = loop
+        self._watch = watch
         self._waiting: deque[Waiting] = deque()
         self._wake = threading.Event()
         self._stopping = False
@@ -117,8 +125,7 @@ class Runner(threading.Thread):
         """How long to sleep if nothing comes in."""
         if self.engine is None:
             return 0.2
-        due = self.engine.next_due()
-        return min(_HOUSEKEEPING_S, max(0.0, due / 1000.0 - time.time())) if due < float("inf") else _HOUSEKEEPING_S
+        return min(_HOUSEKEEPING_S, max(0.0, self.engine.until_due()))
 
     def _turn(self, engine: Engine) -> None:
         taken: list[Waiting] = []
@@ -138,6 +145,7 @@ class Runner(threading.Thread):
             if now >= self._next_check:
                 self._next_check = now + _HOUSEKEEPING_S
                 engine.refresh()
+                self._watch()
             started = time.perf_counter()
             count = engine.commit()
             if count:

@@ -55,6 +55,8 @@ class Loop:
         The lowest and the highest reward that the loop takes.
     known : dict
         Closed decisions from the store that the present commands ask for.
+    ahead : int
+        Milliseconds by which its time is ahead of the service's clock, if the clock was set back between two starts.
     """
 
     __slots__ = (
@@ -64,6 +66,7 @@ class Loop:
         "_numbered",
         "_on_arrival",
         "_window",
+        "ahead",
         "bounds",
         "known",
         "learner",
@@ -84,7 +87,12 @@ class Loop:
         self.state = State()
         self.outbox = Outbox(number, shard)
         self.known: dict[str, ClosedRow] = {}
+        self.ahead = 0
         self._build(None, None)
+
+    def time_at(self, now: int) -> int:
+        """The loop's time when the service's clock shows `now`; it never runs backwards."""
+        return max(now + self.ahead, self.state.time)
 
     # Settings ------------------------------------------------------------------------------------------------------
 
