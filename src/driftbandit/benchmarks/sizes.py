@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from driftbandit.serving.loop.config import LoopConfig, Plan, builder
-from driftbandit.serving.loop.scopes import Slab, pack, unpack
-from driftbandit.serving.stores.base import Batch, Snapshot
+from driftbandit.serving.loop.slab import Slab, pack, unpack
+from driftbandit.serving.stores.base import Batch, ModelRow
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
 POLICIES = ("linucb", "dlinucb", "driftucb")
@@ -85,9 +85,9 @@ def _disk(names: list[str], data: bytes) -> float:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "a.db")
         sizes = []
-        for rows in ([], [(0, 1, name, data) for name in names]):
+        for rows in ([], [ModelRow(1, 0, 0, 1, name, 1, data, saved=0) for name in names]):
             store = SQLiteStore(path)
-            store.commit(Batch(snapshots=[Snapshot(1, 0, 1, b"", rows, (1, 1))]))
+            store.commit(Batch(models=rows))
             store.close()  # moves everything from the write-ahead log into the file
             sizes.append(path.stat().st_size)
     return (sizes[1] - sizes[0]) / len(names)

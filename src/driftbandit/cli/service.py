@@ -37,7 +37,10 @@ def serve(
         str | None, typer.Option(help="URL of this process for others that share a PostgreSQL store.")
     ] = None,
     snapshot_every: Annotated[int, typer.Option(help="Events of a loop between snapshots.", min=1)] = 100_000,
-    scopes_in_memory: Annotated[int, typer.Option(help="Scopes of a loop kept in memory.", min=1)] = 1_000_000,
+    memory: Annotated[
+        str | None,
+        typer.Option(help="Memory for models and open decisions, such as 2GiB. Default: half of the machine's."),
+    ] = None,
     rate: Annotated[float | None, typer.Option(help="Requests per second that a key may make.", min=0.1)] = None,
     loop: Annotated[str | None, typer.Option(help="With --model: name of a loop to make, if there is none.")] = None,
     model: Annotated[
@@ -70,10 +73,27 @@ def serve(
             secure=not insecure_local,
             advertise=advertise,
             snapshot_every=snapshot_every,
-            scopes_in_memory=scopes_in_memory,
+            memory=None if memory is None else bytes_of("--memory", memory),
             rate=rate,
         )
         run(application, host, port, lambda: typer.echo(f"serving {shown} on http://{host}:{port}", err=True))
+
+
+def bytes_of(name: str, text: str) -> int:
+    """A size as a person writes it.
+
+    >>> bytes_of("--memory", "1.5GiB"), bytes_of("--memory", "300 MB")
+    (1610612736, 300000000)
+    >>> bytes_of("--memory", "plenty")
+    Traceback (most recent call last):
+    ValueError: --memory: expected a size such as 512MB or 2GiB, got 'plenty'
+    """
+    units = {"": 1, "B": 1, **{f"{unit}B": 1000**power for power, unit in enumerate("KMGT", 1)}}
+    units |= {f"{unit}IB": 1024**power for power, unit in enumerate("KMGT", 1)}
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", text)
+    if found is None or found[2].upper() not in units:
+        raise ValueError(f"{name}: expected a size such as 512MB or 2GiB, got {text!r}")
+    return int(float(found[1]) * units[found[2].upper()])
 
 
 def demo(

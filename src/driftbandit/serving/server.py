@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -47,13 +48,18 @@ def check_address(address: str) -> None:
         raise ValueError(f"store: expected sqlite:PATH or postgresql://..., got {address!r}")
 
 
+def default_memory() -> int:
+    """Bytes that models and open decisions may take unless told otherwise: half of what the machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
 def build_app(
     store: str,
     *,
     secure: bool = True,
     advertise: str | None = None,
     snapshot_every: int = 100_000,
-    scopes_in_memory: int = 1_000_000,
+    memory: int | None = None,
     rate: float | None = None,
 ) -> App:
     """The application for a store's address: the API, and the page on top of it."""
@@ -66,7 +72,7 @@ def build_app(
             opened,
             clock,
             snapshot_every=snapshot_every,
-            scopes_in_memory=scopes_in_memory,
+            memory=memory or default_memory(),
             ready=rehearsals.ready,
         )
 

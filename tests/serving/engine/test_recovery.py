@@ -13,6 +13,7 @@ import pytest
 from driftbandit.serving.log.export import Wanted, ndjson, parquet
 from driftbandit.serving.log.rerun import read_export, rerun_log
 from driftbandit.serving.loop.config import SERVED, Plan
+from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.stores.base import StoreError
 
 from ..world import FailingVFS, World, run
@@ -71,20 +72,114 @@ def test_every_policy_can_be_served(world: World, policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", ["driftucb", "dlinucb"])
-def test_scopes_spill_and_come_back_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str) -> None:
+@pytest.mark.parametrize("every", [20, 100_000])
+def test_scopes_spill_and_come_back_exact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, policy: str, every: int
+) -> None:
+    """With memory for a few scopes, with or without snapshots meanwhile, everything is as with plenty of it."""
+    monkeypatch.setattr("driftbandit.serving.engine.saving._SLICE", 3_000)  # so that a snapshot takes several commits
     digests = []
-    for limit, hot in ((3, 2), (1000, 2), (1000, 1000)):
-        monkeypatch.setattr("driftbandit.serving.loop.scopes.Models.__init__.__defaults__", (hot,))
-        world = World(tmp_path / f"{limit}-{hot}.db", scopes_in_memory=limit)
+    for memory in (40_000, 200_000, 1 << 40):
+        world = World(tmp_path / f"{memory}.db", memory=memory, snapshot_every=every)
         world.loop(dim=4, policy=policy, scoped=True, window=1.0)
         run(world, 150, world.arms(np.random.default_rng(1).standard_normal((10, 4))), scopes=20)
-        models = world.engine.parts("x")[0].models
-        assert models is not None
-        assert len(models) <= (4 if limit == 3 else 20)
+        loop = world.engine.parts("x")[0]
+        stored = world.store.model_scopes(loop.number, 0, 0, 1)
+        assert (len(loop.models) < 20) == (memory == 40_000)
+        assert bool(stored) == (memory == 40_000 or every == 20)
         digests.append(world.check())
         world.restart()
         assert world.check() == digests[-1]
     assert len(set(digests)) == 1
+
+
+def test_a_crash_in_the_middle_of_a_snapshot_leaves_the_one_before(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.loop(dim=4, policy="driftucb", scoped=True, window=1.0)
+    arms = world.arms(np.random.default_rng(1).standard_normal((10, 4)))
+    run(world, 60, arms, scopes=20)
+    assert world.engine.snapshot()
+    loop = world.engine.parts("x")[0]
+    first = loop.outbox.saved_at
+    run(world, 60, arms, seed=1, scopes=20)
+    monkeypatch.setattr("driftbandit.serving.engine.saving._SLICE", 1)
+    world.engine._saver.begin(loop)
+    for number in range(9):  # slices, and between them decisions about scopes that are not written yet
+        world.decide(f"between {number}", arms, f"user {number}")
+        world.now += 1_000
+    assert world.engine.busy
+    assert world.store.snapshot(loop.number, 0)[0] == first
+    before = world.check()
+    world.restart()
+    assert world.check() == before
+    assert world.engine.parts("x")[0].outbox.saved_at == first
+
+
+def test_a_snapshot_is_of_the_moment_it_began(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("driftbandit.serving.engine.saving._SLICE", 1)
+    world.loop(dim=4, policy="driftucb", scoped=True, learn="arrival", window=60.0)
+    arms = world.arms(np.random.default_rng(1).standard_normal((10, 4)))
+    run(world, 60, arms, scopes=20)
+    loop = world.engine.parts("x")[0]
+    world.engine._saver.begin(loop)
+    seq = loop.state.seq
+    while loop.outbox.saved_at != seq:
+        _, answer = world.decide(None, arms, f"user {loop.state.seq % 20}")
+        world.reward(answer.decision_id, 1.0)
+    before = world.check()
+    world.restart()
+    assert world.engine.parts("x")[0].outbox.saved_at == seq
+    assert world.check() == before
+
+
+def test_stopping_does_not_wait_for_a_long_snapshot(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("driftbandit.serving.engine.saving._SLICE", 1)
+    world.loop(dim=4, policy="driftucb", scoped=True, window=1.0)
+    run(world, 60, world.arms(np.random.default_rng(1).standard_normal((10, 4))), scopes=20)
+    before = world.check()
+    assert not world.engine.snapshot(0.0)
+    world.restart()
+    assert world.check() == before
+
+
+def test_decisions_are_refused_when_memory_is_full_of_open_ones(tmp_path: Path) -> None:
+    world = World(tmp_path / "a.db", memory=100_000)
+    world.loop(dim=2, policy="linucb", window=60.0)
+    arms = world.arms(np.eye(2))
+    refused: list[int] = []
+    while not refused:
+        try:
+            world.decide(None, arms)
+        except Refused as refusal:
+            refused.append(refusal.status)
+    assert refused == [429]
+    assert 50 < world.counts().decisions < 200
+    world.now += 60_000
+    world.engine.tick()
+    world.engine.commit()
+    world.engine.snapshot()  # closed decisions are left to the store
+    world.engine.tick()
+    world.engine.commit()
+    world.decide(None, arms)
+    world.check()
+
+
+def test_models_of_earlier_settings_go_a_few_at_a_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("driftbandit.serving.engine.saving._SWEPT", 3)
+    world.loop(dim=2, policy="linucb", scoped=True, window=1.0)
+    arms = world.arms(np.eye(2))
+    run(world, 40, arms, scopes=10)
+    assert world.engine.snapshot()
+    number = world.engine.number("x")
+    assert len(world.store.model_scopes(number, 0, 0, 1)) == 10
+    world.loop(dim=2, policy="lints", scoped=True, window=1.0, version=1)
+    run(world, 40, arms, seed=1, scopes=10)
+    assert world.engine.snapshot()
+    assert world.store.model_scopes(number, 0, 0, 1) == []
+    assert len(world.store.model_scopes(number, 0, 0, 2)) == 10
+    world.restart()
+    world.check()
 
 
 @pytest.mark.parametrize("policy", ["dlinucb", "linucb", "lints", "driftucb"])

@@ -17,7 +17,8 @@ from driftbandit.serving.loop.arms import Pools
 from driftbandit.serving.loop.config import LoopConfig, Plan, builder
 from driftbandit.serving.loop.events import Configured, Decided, Refused, Rewarded, decode
 from driftbandit.serving.loop.learner import Learner
-from driftbandit.serving.loop.scopes import MAIN, SHADOW, Models, pack
+from driftbandit.serving.loop.scopes import MAIN, SHADOW, Models
+from driftbandit.serving.loop.slab import pack
 from driftbandit.serving.loop.state import Outbox, State
 from driftbandit.serving.loop.windows import Open
 
@@ -147,7 +148,7 @@ def make_learner(shadow: str | None = None, **config: Any) -> tuple[Learner, Sta
     state.configure(Configured(0, 1, msgspec.json.encode(settings)))
 
     def models(plan: Plan) -> Models:
-        return Models(builder(settings, plan), lambda scope: None, limit=100)
+        return Models(builder(settings, plan), lambda scope: None, 1 << 20)
 
     main = models(Plan(settings.policy, settings.settings))
     return Learner(state, outbox, main, None if settings.shadow is None else models(settings.shadow)), state, outbox

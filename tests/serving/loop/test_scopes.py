@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from driftbandit.policies.scoped.per_scope import SavedPolicy
 from driftbandit.serving.loop.config import LoopConfig, Plan, builder
-from driftbandit.serving.loop.scopes import Models, Slab, pack, unpack
+from driftbandit.serving.loop.scopes import Models
+from driftbandit.serving.loop.slab import Slab, pack, unpack
 
 SCOPES = st.sampled_from("abcdef")
 
@@ -18,8 +19,16 @@ def build() -> SavedPolicy:
 
 def teach(models: Models, scope: str, times: int) -> None:
     for _ in range(times):
-        models.get(scope).learn(None, 1.0, 7)
-    models.mark(scope)
+        policy = models.get(scope)
+        models.mark(scope)
+        policy.learn(None, 1.0, 7)
+
+
+def taught(times: int) -> bytes:
+    policy = build()
+    for _ in range(times):
+        policy.learn(None, 1.0, 7)
+    return pack(policy.state())
 
 
 @given(st.lists(st.tuples(st.sampled_from(["put", "drop"]), SCOPES, st.binary(min_size=3, max_size=4))))
@@ -40,19 +49,22 @@ def test_a_slab_is_a_dictionary(steps: list[tuple[str, str, bytes]]) -> None:
 
 def test_models_move_between_memory_and_the_store_unchanged() -> None:
     stored: dict[str, bytes] = {}
-    models = Models(build, stored.get, limit=4, hot=2)
+    models = Models(build, stored.get, 15_000)  # two policy objects
     for number, scope in enumerate("abcdef", 1):
         teach(models, scope, number)
     assert len(models) == 6
-    assert not models.trim()  # nothing is saved yet, so nothing may be forgotten
-    changed = models.changed()
+    before = models.nbytes
+    models.trim(before)  # nothing is saved yet, so nothing may be forgotten
+    assert (len(models), models.nbytes, models.unsaved) == (6, before, True)
+    changed = models.spill(1 << 20)
     assert [scope for scope, _ in changed] == list("abcdef")
     stored.update(changed)
-    models.saved()
-    assert models.changed() == []
-    assert models.trim()
+    assert models.spill(1 << 20) == []
+    assert not models.unsaved
+    models.trim(1 + len(models.fresh))
     assert len(models) == 4
     assert set(models.scopes()) == set("cdef")  # those used longest ago have gone
+    assert models.nbytes < before
     for number, scope in enumerate("abcdef", 1):
         policy = build()
         for _ in range(number):
@@ -66,9 +78,25 @@ def test_models_move_between_memory_and_the_store_unchanged() -> None:
 
 
 def test_a_scope_that_was_never_met_starts_fresh() -> None:
-    models = Models(build, lambda scope: None, limit=4)
+    models = Models(build, lambda scope: None, 1 << 20)
     assert pack(models.get("new").state()) == models.fresh == pack(build().state())
     teach(models, "new", 1)
     assert models.packed("new") != models.fresh
     assert pack(models.example.state()) == models.fresh
     assert unpack(models.fresh).keys() == build().state().keys()
+
+
+def test_what_is_frozen_is_handed_out_as_it_was() -> None:
+    models = Models(build, lambda scope: None, 15_000)
+    for number, scope in enumerate("abcd", 1):
+        teach(models, scope, number)
+    models.freeze()
+    teach(models, "a", 5)
+    first = models.take(1)  # one at a time; the copy that had to be made first
+    teach(models, "c", 5)
+    teach(models, "new", 1)
+    rest = models.take(1 << 20)
+    assert dict([*first, *rest]) == {scope: taught(number) for number, scope in enumerate("abcd", 1)}
+    assert models.take(1 << 20) == []
+    assert models.unsaved, "three have changed since"
+    assert dict(models.spill(1 << 20)) == {"a": taught(6), "c": taught(8), "new": taught(1)}

@@ -19,9 +19,12 @@ from driftbandit.serving.stores.base import (
     Fenced,
     KeyRow,
     LoopRow,
+    ModelRow,
+    Outdated,
     Run,
     Snapshot,
     StoreError,
+    Unfinished,
     VersionConflict,
     bodies_after,
     check_order,
@@ -80,9 +83,10 @@ def test_runs_and_batches() -> None:
     check_order([run, Run.of(1, 1, 3, bodies(3, 3)), Run.of(1, 0, 10, bodies(10, 10))], lambda _, shard: 6 - 4 * shard)
     assert not Batch()
     change = ChangeRow(1, 0, 1, 1, 1, "ann", b"{}")
-    shot = Snapshot(1, 0, 1, b"", [], (1, 1))
+    shot = Snapshot(1, 0, 1, b"")
     for part in ({"events": [run]}, {"changes": [change]}, {"closed": [Closed(1, 0, [])]}, {"snapshots": [shot]}):
         assert Batch(**part)
+        assert Batch(**part).shards == {0}
     conflict = VersionConflict(3)
     assert (conflict.version, str(conflict)) == (3, "the loop has version 3")
 
@@ -117,13 +121,19 @@ def test_changes_of_all_shards_by_time(store: Any) -> None:
 
 def test_models_belong_to_a_loop_a_shard_a_role_and_an_epoch(store: Any) -> None:
     def save(loop: int, shard: int, seq: int, epochs: tuple[int, int], *models: tuple[int, int, str]) -> None:
-        rows = [(*model, f"{loop}{shard}{seq}{model}".encode()) for model in models]
-        store.commit(Batch(snapshots=[Snapshot(loop, shard, seq, f"core {loop} {shard} {seq}".encode(), rows, epochs)]))
+        states = [(model, f"{loop}{shard}{seq}{model}".encode()) for model in models]
+        rows = [ModelRow(loop, shard, *model, seq, state, 0) for model, state in states]
+        outdated = [
+            Outdated(loop, shard, role, epoch, store.outdated(loop, shard, role, epoch, 99))
+            for role, epoch in enumerate(epochs)
+        ]
+        core = f"core {loop} {shard} {seq}".encode()
+        store.commit(Batch(models=rows, outdated=outdated, snapshots=[Snapshot(loop, shard, seq, core)]))
 
     save(1, 0, 5, (1, 1), (0, 1, "b"), (0, 1, "a"), (1, 1, "a"))
     save(1, 1, 6, (1, 1), (0, 1, "a"))
     save(2, 0, 7, (1, 1), (0, 1, "a"))
-    save(1, 0, 8, (3, 1), (0, 3, "a"), (0, 2, "a"))
+    save(1, 0, 8, (3, 1), (0, 3, "a"))
     assert store.snapshot(1, 0) == (8, b"core 1 0 8")
     assert store.snapshot(1, 1) == (6, b"core 1 1 6")
     assert store.snapshot(2, 0) == (7, b"core 2 0 7")
@@ -267,7 +277,7 @@ def test_a_postgresql_database_without_a_store_is_left_alone(database: str) -> N
         LoopRow(1, "x", 1, b"", 0, None),
         KeyRow("k", "n", "read", b"", 1, None),
         ChangeRow(1, 0, 1, 1, 1, "ann", b""),
-        Snapshot(1, 0, 1, b"", [], (1, 1)),
+        Snapshot(1, 0, 1, b""),
     ],
     ids=lambda row: type(row).__name__,
 )
@@ -309,7 +319,10 @@ def test_a_postgresql_store_has_sixteen_shards_unless_told_otherwise(database: s
         {"events": [Run.of(1, 0, 1, [encode("ghost")])]},
         {"changes": [ChangeRow(1, 0, 1, 1, 1, "ann", b"{}")]},
         {"closed": [Closed(1, 0, [("d", 1, None)])]},
-        {"snapshots": [Snapshot(1, 0, 1, b"", [], (1, 1))]},
+        {"models": [ModelRow(1, 0, 0, 1, "ann", 1, b"", 0)]},
+        {"outdated": [Outdated(1, 0, 0, 1, ["ann"])]},
+        {"unfinished": [Unfinished(1, 0, 1)]},
+        {"snapshots": [Snapshot(1, 0, 1, b"")]},
     ],
     ids=lambda part: next(iter(part)),
 )

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import time
 from collections.abc import Callable
 from math import inf
 
 import msgspec
 
-from driftbandit.serving.engine.commands import Answers, Commands, advance
+from driftbandit.serving.engine.commands import Answers, Commands
 from driftbandit.serving.engine.messages import (
     CatalogueRequest,
     Configuration,
@@ -24,22 +25,24 @@ from driftbandit.serving.engine.messages import (
     split_arms,
 )
 from driftbandit.serving.engine.reading import state_bytes
+from driftbandit.serving.engine.saving import Saver
 from driftbandit.serving.engine.shards import Parts
-from driftbandit.serving.engine.storage import committed, configured, gather, load_loop, news, save, settings
+from driftbandit.serving.engine.storage import committed, configured, gather, load_loop, news, settings
 from driftbandit.serving.loop import events as log
 from driftbandit.serving.loop.arms import check_different
 from driftbandit.serving.loop.config import LoopConfig, check
 from driftbandit.serving.loop.events import Catalogued, Configured, Refused
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.model import read_model
+from driftbandit.serving.loop.scopes import Room
 from driftbandit.serving.stores.base import LoopRow, Store, VersionConflict
 
 logger = logging.getLogger("driftbandit")
 
-_OPEN_WEIGHT = 4
-"""Least number of events between snapshots, per open decision: a snapshot holds all open decisions."""
 _RUN = 100
 """Least number of events encoded together: few enough to be still in the processor's cache."""
+_CLOSED = 1_000
+"""About how many windows close with one event."""
 _WORTH_SAYING_MS = 1_000
 """How far a loop's time must be ahead of the clock to be logged; the clocks of two machines differ a little."""
 
@@ -55,8 +58,8 @@ class Engine:
         Milliseconds since 1970.
     snapshot_every : int
         The least number of a loop's events between snapshots.
-    scopes_in_memory : int
-        How many scopes of a loop are kept in memory.
+    memory : int
+        Bytes that models and open decisions may take; models used long ago are left to the store.
     ready : callable, optional
         Says whether settings may come into force. If not, the next `refresh` asks again.
     """
@@ -67,13 +70,13 @@ class Engine:
         clock: Callable[[], int],
         *,
         snapshot_every: int = 100_000,
-        scopes_in_memory: int = 1_000_000,
+        memory: int = 1 << 62,
         ready: Callable[[LoopConfig], bool] = lambda config: True,
     ) -> None:
         self.store = store
         self._clock = clock
         self._snapshot_every = snapshot_every
-        self._scopes_in_memory = scopes_in_memory
+        self._room = Room(memory)
         self._ready = ready
         self.held: dict[int, int] = {}
         self._loops: dict[str, Parts] = {}
@@ -84,6 +87,7 @@ class Engine:
     def _start(self) -> None:
         self._touched: set[Loop] = set()
         self._answers = Answers()
+        self._saver = Saver(self.store, self._room, self._snapshot_every)
         self._loops.clear()
         self.held = {}
         self.refresh()
@@ -103,7 +107,8 @@ class Engine:
             if parts is not None:
                 parts.held = held
                 for shard in lost:
-                    parts.here.pop(shard, None)
+                    if (gone := parts.here.pop(shard, None)) is not None:
+                        self._saver.forget(gone)
             if parts is None or parts.row.version != row.version:
                 config = settings(row)
                 if not self._ready(config):
@@ -115,7 +120,7 @@ class Engine:
             parts.row = row
             for shard in held:
                 if shard not in parts.here:
-                    parts.here[shard] = load_loop(self.store, row, shard, self._scopes_in_memory)
+                    parts.here[shard] = load_loop(self.store, row, shard, self._room)
                     self._set_time(parts.here[shard])
                 self._update(parts.here[shard], row)
             parts.only = parts.here.get(0) if self.store.shards == 1 else None
@@ -216,13 +221,18 @@ class Engine:
         return self.at_once(name).reward(decision_id, request)
 
     def tick(self) -> None:
-        """Close the windows that are due."""
+        """Close the windows that are due, so few at a time that their models fit into memory."""
         now = self._clock()
         for parts in self._loops.values():
             for loop in parts.here.values():
-                if loop.state.due.first <= loop.time_at(now):
-                    advance(loop, now)
+                state, latest = loop.state, loop.time_at(now)
+                while state.due.first <= latest:
+                    some = state.due.time_of(_CLOSED)
+                    until = latest if some is None else max(state.time, min(latest, some))
+                    loop.outbox.events.append(loop.close(until))
                     self._touched.add(loop)
+                    if state.due.first <= latest:
+                        self.commit()
 
     def until_due(self) -> float:
         """Seconds until the next window closes."""
@@ -245,30 +255,37 @@ class Engine:
     def commit(self) -> int:
         """Make everything queued durable; returns how many events that were. Raises StoreError if it failed."""
         count, batch = gather(self._touched)
+        self._saver.fill(batch)
         if batch:
             self.store.commit(batch)
         touched = list(self._touched)
         self._touched.clear()
         for loop in touched:
             committed(loop)
-            self._save_if_due(loop)
+        self._saver.settle(touched)
         return count
 
-    def _save_if_due(self, loop: Loop) -> None:
-        """Save a snapshot if the last one is old, or if too few scopes are saved to free enough memory."""
-        models = [models for _, models in loop.learner.roles]
-        fits = all(part.trim() for part in models)
-        events = loop.state.seq - loop.outbox.saved_at
-        if not fits or events >= max(self._snapshot_every, _OPEN_WEIGHT * loop.waiting):
-            save(self.store, loop)
-            for part in models:
-                part.trim()
+    @property
+    def busy(self) -> bool:
+        """Whether the next commit has something to write even if nothing happens."""
+        return self._saver.busy
 
-    def snapshot(self) -> None:
-        """Save a snapshot of every loop now; all queued events must have been committed."""
+    def snapshot(self, seconds: float = inf) -> bool:
+        """Save a snapshot of every loop now, if there is time for it; says whether there was."""
+        until = time.monotonic() + seconds
+        while self.busy:
+            if time.monotonic() > until:
+                return False
+            self.commit()
         for parts in self._loops.values():
             for loop in parts.here.values():
-                save(self.store, loop)
+                if loop.state.seq > loop.outbox.saved_at:
+                    self._saver.begin(loop)
+                    while self.busy:
+                        if time.monotonic() > until:
+                            return False
+                        self.commit()
+        return True
 
     # Looking ---------------------------------------------------------------------------------------------------------
 
@@ -299,7 +316,7 @@ class Engine:
         found = hashlib.sha256()
         for shard, part in sorted(parts.here.items()):
             if whole_log:
-                again = load_loop(self.store, parts.row, shard, self._scopes_in_memory, whole_log=True)
+                again = load_loop(self.store, parts.row, shard, Room(), whole_log=True)
                 found.update(state_bytes(again))
             else:
                 found.update(state_bytes(part, self.store))

@@ -7,11 +7,13 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
+from driftbandit.serving.engine.saving import relieve
 from driftbandit.serving.loop import events as log
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import Catalogued, Configured
 from driftbandit.serving.loop.loop import Loop
-from driftbandit.serving.stores.base import Batch, ChangeRow, Closed, LoopRow, Snapshot, Store
+from driftbandit.serving.loop.scopes import Room
+from driftbandit.serving.stores.base import Batch, ChangeRow, Closed, LoopRow, Store, Unfinished
 
 INDEXED = 2048
 """Closed decisions that go into the store's index together: enough to share its pages, too few for a long pause."""
@@ -31,15 +33,15 @@ def configured(row: LoopRow) -> Configured:
     return event
 
 
-def load_loop(store: Store, row: LoopRow, shard: int, limit: int, *, whole_log: bool = False) -> Loop:
+def load_loop(store: Store, row: LoopRow, shard: int, room: Room, *, whole_log: bool = False) -> Loop:
     """Read one shard of a loop: its last snapshot, and the events after it.
 
     Parameters
     ----------
     store, row, shard :
         Where to read, and what.
-    limit : int
-        How many scopes to keep in memory.
+    room : Room
+        How much memory there is.
     whole_log : bool
         Whether to ignore the snapshot and repeat the whole log.
     """
@@ -48,12 +50,14 @@ def load_loop(store: Store, row: LoopRow, shard: int, limit: int, *, whole_log: 
     def load(role: int, epoch: int, scope: str) -> bytes | None:
         return None if whole_log else store.model(number, shard, role, epoch, scope)
 
-    loop = Loop(row.name, shard, load, limit, number)
+    loop = Loop(row.name, shard, load, room, number)
     snapshot = None if whole_log else store.snapshot(number, shard)
     if snapshot is not None:
         loop.restore(snapshot[1])
     state = loop.state
     loop.outbox.saved_at = state.seq
+    if not whole_log:
+        store.commit(Batch(unfinished=[Unfinished(number, shard, state.seq)]))
     while True:
         rows = store.events(number, shard, state.seq, _READ)
         for seq, body in rows:
@@ -62,6 +66,8 @@ def load_loop(store: Store, row: LoopRow, shard: int, limit: int, *, whole_log: 
                 raise RuntimeError(f"loop {row.name!r}: event {state.seq} is missing from the log")
         if len(rows) < _READ:
             break
+        if not whole_log:
+            relieve(store, loop, room)
     loop.outbox.found.clear()  # the store got these changes together with their events
     return loop
 
@@ -124,15 +130,3 @@ def committed(loop: Loop) -> None:
     loop.known.clear()
     if len(outbox.closed) >= INDEXED:
         loop.forget_closed()
-
-
-def save(store: Store, loop: Loop) -> None:
-    """Save a snapshot of a loop, whose events must have been committed."""
-    state, outbox, roles = loop.state, loop.outbox, loop.learner.roles
-    rows = [(role, state.epochs[role], scope, packed) for role, models in roles for scope, packed in models.changed()]
-    shot = Snapshot(loop.number, loop.shard, state.seq, state.shot(), rows, state.epochs)
-    store.commit(Batch(closed=[Closed(loop.number, loop.shard, outbox.closed)], snapshots=[shot]))
-    loop.forget_closed()
-    outbox.saved_at = state.seq
-    for _, models in roles:
-        models.saved()

@@ -24,6 +24,8 @@ _TOGETHER = 200
 """About how many decisions are looked up together before they are dealt with."""
 
 _HOUSEKEEPING_S = 1.0
+_LAST_SNAPSHOT_S = 5.0
+"""How long a snapshot may take when the service stops. Nothing is lost without it: the log has everything."""
 
 
 class Unavailable(Exception):
@@ -125,6 +127,8 @@ class Runner(threading.Thread):
         """How long to sleep if nothing comes in."""
         if self.engine is None:
             return 0.2
+        if self.engine.busy:
+            return 0.0
         return min(_HOUSEKEEPING_S, max(0.0, self.engine.until_due()))
 
     def _turn(self, engine: Engine) -> None:
@@ -137,10 +141,10 @@ class Runner(threading.Thread):
         futures = [future for _, _, future in taken]
         results: list[Any] = []
         try:
+            engine.tick()
             taken.reverse()
             while taken:
                 self._carry_out(engine, taken, results)
-            engine.tick()
             now = time.monotonic()
             if now >= self._next_check:
                 self._next_check = now + _HOUSEKEEPING_S
@@ -208,7 +212,8 @@ class Runner(threading.Thread):
         self.ready, self.error = False, "the service is stopping"
         if self.engine is not None:
             try:
-                self.engine.snapshot()
+                if not self.engine.snapshot(_LAST_SNAPSHOT_S):
+                    logger.warning("no time for a last snapshot; the next start repeats more of the log")
                 self.engine.store.close()
             except StoreError as error:
                 logger.error("no snapshot at the end: %s", error)

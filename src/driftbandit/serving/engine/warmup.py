@@ -41,7 +41,7 @@ def rehearse(config: LoopConfig) -> None:
 
 
 def _rehearse(config: LoopConfig) -> None:
-    loop = Loop("", 0, lambda role, epoch, scope: None, 1)
+    loop = Loop("", 0, lambda role, epoch, scope: None)
     loop.apply(Configured(0, 1, msgspec.json.encode(config)))
     arms = ["a", "b"]
     features = None if config.dim is None else np.eye(2, config.dim)

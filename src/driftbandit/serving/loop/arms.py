@@ -14,7 +14,8 @@ MAX_ARMS = 10_000
 """How many arms a pool or a catalogue may have in a request."""
 
 _KEPT = 4096
-"""How many pools are kept."""
+_KEPT_BYTES = 16 << 20
+"""How many pools are kept, and with how many bytes."""
 
 
 class Catalogue:
@@ -82,6 +83,12 @@ class Pool:
         self.own = own
         self.vote = self.voted_at = -1
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory, about: an id has a dozen letters or so."""
+        arrays = (0 if array is None else array.nbytes for array in (self.features, self.numbers))
+        return 80 * len(self.names) + sum(arrays)
+
 
 class Pools:
     """Makes pools from the arms of requests, and keeps them, since requests repeat their arms.
@@ -110,13 +117,14 @@ class Pools:
     driftbandit.serving.loop.events.Refused: arms: 'c' is not in the catalogue
     """
 
-    __slots__ = ("_catalogue", "_dim", "_numbered", "known")
+    __slots__ = ("_bytes", "_catalogue", "_dim", "_numbered", "known")
 
     def __init__(self, catalogue: Catalogue | None, dim: int | None, *, numbered: bool) -> None:
         self._catalogue = catalogue
         self._dim = dim
         self._numbered = numbered
         self.known: dict[tuple[str, ...] | None, Pool] = {}
+        self._bytes = 0
 
     def of(self, arms: Sequence[str] | None, features: Floats | None = None) -> Pool:
         """The pool of these arms, with features of their own or the catalogue's; None is the whole catalogue.
@@ -132,9 +140,13 @@ class Pools:
         pool = self.known.get(ids)
         if pool is None:
             pool = self._whole() if ids is None else self._by_id(ids)
-            if len(self.known) >= _KEPT:
+            size = pool.nbytes if ids is not None else 0
+            if len(self.known) >= _KEPT or self._bytes + size > _KEPT_BYTES:
                 self.known.clear()
-            self.known[ids] = pool
+                self._bytes = 0
+            if size <= _KEPT_BYTES:
+                self.known[ids] = pool
+                self._bytes += size
         return pool
 
     def _with_features(self, ids: tuple[str, ...], features: Floats) -> Pool:

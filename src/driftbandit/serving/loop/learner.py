@@ -119,11 +119,11 @@ class Learner:
                 votes = (pool.vote,)
             elif not self._uniform:
                 choose: _Choose = models.get(owner).choose
+                if self._moved:
+                    models.mark(owner)
                 if self._pending_main is not None:
                     choose = partial(choose, pending=self._pending_main[owner])
                 votes = tuple([choose(pool.features, pool.numbers) for _ in range(self._asked)])
-                if self._moved:
-                    models.mark(owner)
         except ValueError as error:
             raise Refused(422, str(error)) from error
         return votes, -1 if shadow is None else self._ask_shadow(shadow, owner, pool)
@@ -131,13 +131,12 @@ class Learner:
     def _ask_shadow(self, models: Models, owner: str, pool: Pool) -> int:
         try:
             choose: _Choose = models.get(owner).choose
+            models.mark(owner)
             if self._pending_shadow is not None:
                 choose = partial(choose, pending=self._pending_shadow[owner])
-            choice = choose(pool.features, pool.numbers)
+            return choose(pool.features, pool.numbers)
         except ValueError:  # the decision stands, even if the shadow cannot use these arms
             return -1
-        models.mark(owner)
-        return choice
 
     # Teaching ------------------------------------------------------------------------------------------------------
 
@@ -202,9 +201,10 @@ class Learner:
             else:
                 self._learned(policy, 1, changes, owner, before)
         if shadow is not None and record.shadow_epoch == shadow_epoch:
+            policy = shadow.get(owner)
             shadow.mark(owner)
             try:
-                shadow.get(owner).learn(x, value, number)
+                policy.learn(x, value, number)
             except ValueError:
                 state.counts.refused += 1
 

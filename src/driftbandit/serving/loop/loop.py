@@ -17,12 +17,18 @@ from driftbandit.serving.loop.events import AnyEvent, Catalogued, Configured, De
 from driftbandit.serving.loop.learner import Learner
 from driftbandit.serving.loop.model import fitting
 from driftbandit.serving.loop.randomness import BLOCK, Draws, arm_number, chance
-from driftbandit.serving.loop.scopes import EVERYONE, MAIN, SHADOW, Models
+from driftbandit.serving.loop.scopes import EVERYONE, MAIN, SHADOW, Models, Room
 from driftbandit.serving.loop.series import Series
 from driftbandit.serving.loop.state import Counts, Outbox, State
 from driftbandit.serving.loop.windows import ClosedRow, Open
 
 Load = Callable[[int, int, str], bytes | None]
+
+_HOT = 4
+"""Policy objects of a loop may take one in so many parts of the memory; older ones are packed."""
+
+_OPEN_BYTES = 800
+"""Bytes that an open decision takes beside the features of its arm, about."""
 
 
 class Loop:
@@ -36,8 +42,8 @@ class Loop:
         Which part of the scopes it serves.
     load : callable
         ``load(role, epoch, scope)`` reads a packed model from the store.
-    limit : int
-        How many scopes to keep in memory.
+    room : Room, optional
+        How much memory the models of all loops may take.
     number : int
         Its number in the store.
 
@@ -61,10 +67,10 @@ class Loop:
 
     __slots__ = (
         "_draws",
-        "_limit",
         "_load",
         "_numbered",
         "_on_arrival",
+        "_room",
         "_window",
         "ahead",
         "bounds",
@@ -78,12 +84,12 @@ class Loop:
         "state",
     )
 
-    def __init__(self, name: str, shard: int, load: Load, limit: int = 1_000_000, number: int = 0) -> None:
+    def __init__(self, name: str, shard: int, load: Load, room: Room | None = None, number: int = 0) -> None:
         self.name = name
         self.shard = shard
         self.number = number
         self._load = load
-        self._limit = limit
+        self._room = room or Room()
         self.state = State()
         self.outbox = Outbox(number, shard)
         self.known: dict[str, ClosedRow] = {}
@@ -100,15 +106,16 @@ class Loop:
         """Build everything that depends on the settings; models that are None start afresh, or come from the store."""
         state = self.state
         config, (main_epoch, shadow_epoch) = state.config, state.epochs
+        hot = self._room.limit // _HOT
         if models is None:
             build = builder(config, Plan(config.policy, config.settings))
             begin = None if state.model is None else fitting(build(), state.model)
-            models = Models(build, lambda scope: self._load(MAIN, main_epoch, scope), self._limit, begin=begin)
+            models = Models(build, lambda scope: self._load(MAIN, main_epoch, scope), hot, begin=begin)
         if config.shadow is None:
             shadow = None
         elif shadow is None:
             build = builder(config, config.shadow)
-            shadow = Models(build, lambda scope: self._load(SHADOW, shadow_epoch, scope), self._limit)
+            shadow = Models(build, lambda scope: self._load(SHADOW, shadow_epoch, scope), hot)
         self.learner = Learner(state, self.outbox, models, shadow)
         self.bounds = bounds(config, models.example)
         self._draws = Draws(self.name, self.shard, config.seed)
@@ -142,6 +149,10 @@ class Loop:
             raise Refused(422, "scope: this loop has one model per scope, so a decision must name one")
         else:
             owner = scope
+            if self._room.full and owner not in learner.models:
+                raise Refused(429, "memory is full; scopes used long ago are being saved, try again soon")
+        if self._room.stuck:
+            raise Refused(429, "memory is full of decisions that wait for their rewards; try again later")
         if learner.knows_vote and pool.voted_at == counts.learned:
             votes: tuple[int, ...] = (pool.vote,)
             shadow = -1
@@ -203,8 +214,10 @@ class Loop:
 
     def tick(self, now: int) -> Ticked | None:
         """Close the windows that are due; None if there are none."""
-        if self.state.due.first > now:
-            return None
+        return self.close(now) if self.state.due.first <= now else None
+
+    def close(self, now: int) -> Ticked:
+        """Close the windows that are due by now."""
         event = Ticked(now)
         self.apply(event)
         return event
@@ -316,6 +329,12 @@ class Loop:
     def models(self) -> Models:
         """The policies that decide."""
         return self.learner.models
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that models and open decisions take, about."""
+        each = _OPEN_BYTES + 8 * (self.config.dim or 0)
+        return sum(models.nbytes for _, models in self.learner.roles) + len(self.state.recent) * each
 
     @property
     def waiting(self) -> int:

@@ -18,7 +18,7 @@ from driftbandit.policies.scoped.per_scope import SavedPolicy
 from driftbandit.policies.untold import different_settings, name_and_settings
 from driftbandit.recommender import Recommender
 from driftbandit.serving.loop.config import LoopConfig, Plan, builder, check
-from driftbandit.serving.loop.scopes import pack, unpack
+from driftbandit.serving.loop.slab import pack, unpack
 
 _LONGEST_NAME = 200
 

@@ -1,18 +1,12 @@
-"""The models of a loop, one per scope: as policy objects, packed in memory, or in the store.
-
-A policy's state is a handful of arrays. Packed, it is a header (names, types, shapes) and the arrays' bytes.
-"""
+"""The models of a loop, one per scope: as policy objects, packed in memory, or in the store."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable, Iterator
+from itertools import chain
 
 from driftbandit.policies.scoped.per_scope import SavedPolicy
+from driftbandit.serving.loop.slab import Slab, pack, unpack
 
 EVERYONE = ""
 """The scope of a loop's only model."""
@@ -20,107 +14,42 @@ EVERYONE = ""
 MAIN, SHADOW = 0, 1
 """Roles of models: those that decide, and those of the shadow policy."""
 
-HOT = 1024
-"""How many scopes are kept as policy objects."""
+_AROUND = 6_000
+"""Bytes of a policy object beside its arrays, about."""
 
-_CHUNK_BYTES = 1 << 20
-_ROW_BITS = 40
-
-
-def pack(state: Mapping[str, NDArray[Any]]) -> bytes:
-    """Write a state as bytes.
-
-    >>> unpack(pack({"a": np.arange(2), "b": np.array(0.5)}))
-    {'a': array([0, 1]), 'b': array(0.5)}
-    """
-    header = json.dumps([[name, array.dtype.str, array.shape] for name, array in state.items()]).encode()
-    return b"".join([len(header).to_bytes(4, "little"), header, *(array.tobytes() for array in state.values())])
+_ENTRY = 200
+"""Bytes that a scope takes beside its state: its name, and its places in dictionaries."""
 
 
-def unpack(data: bytes) -> dict[str, NDArray[Any]]:
-    """Read what `pack` wrote."""
-    end = 4 + int.from_bytes(data[:4], "little")
-    state: dict[str, NDArray[Any]] = {}
-    for name, kind, shape in json.loads(data[4:end]):
-        dtype = np.dtype(kind)
-        count = int(np.prod(shape, dtype=np.int64))
-        state[name] = np.frombuffer(data, dtype, count, end).reshape(shape)
-        end += count * dtype.itemsize
-    return state
+class Room:
+    """How much memory the models and open decisions of all loops may take, and how much they do.
 
-
-class Slab:
-    """Packed states by scope, in order of arrival, side by side in a few large arrays.
-
-    States of equal shape have equal headers: the slab keeps the header once, and the rest as rows of one array. So a
-    scope costs its numbers and an entry of a dictionary, not a dozen objects.
-
-    >>> slab = Slab()
-    >>> slab.put("ann", pack({"a": np.arange(3)}))
-    >>> unpack(slab.get("ann"))["a"].tolist(), len(slab)
-    ([0, 1, 2], 1)
+    Attributes
+    ----------
+    limit : int
+        Bytes that they may take.
+    used : int
+        Bytes that they took when that was last counted.
+    stuck : bool
+        Whether too much is used and no model can be left to the store: what takes the memory is open decisions.
     """
 
-    def __init__(self) -> None:
-        self._places: dict[str, int] = {}
-        self._kinds: list[_Rows] = []
-        self._numbers: dict[bytes, int] = {}
+    __slots__ = ("limit", "stuck", "used")
 
-    def __len__(self) -> int:
-        return len(self._places)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._places)
-
-    def put(self, scope: str, data: bytes) -> None:
-        """Keep a packed state."""
-        self.drop(scope)
-        end = 4 + int.from_bytes(data[:4], "little")
-        header = data[:end]
-        number = self._numbers.setdefault(header, len(self._kinds))
-        if number == len(self._kinds):
-            self._kinds.append(_Rows(header, len(data) - end))
-        self._places[scope] = number << _ROW_BITS | self._kinds[number].add(data[end:])
-
-    def get(self, scope: str) -> bytes | None:
-        """The packed state of a scope, or None."""
-        place = self._places.get(scope)
-        if place is None:
-            return None
-        return self._kinds[place >> _ROW_BITS].read(place & ((1 << _ROW_BITS) - 1))
-
-    def drop(self, scope: str) -> None:
-        """Forget a scope, if it is there."""
-        place = self._places.pop(scope, None)
-        if place is not None:
-            self._kinds[place >> _ROW_BITS].free.append(place & ((1 << _ROW_BITS) - 1))
-
-
-class _Rows:
-    """Rows of equal length in chunks of about a megabyte."""
-
-    def __init__(self, header: bytes, width: int) -> None:
-        self.header = header
-        self.width = width
-        self.free: list[int] = []
+    def __init__(self, limit: int = 1 << 62) -> None:
+        self.limit = limit
         self.used = 0
-        self._rows = max(1, _CHUNK_BYTES // max(width, 1))
-        self._chunks: list[NDArray[np.uint8]] = []
+        self.stuck = False
 
-    def add(self, data: bytes) -> int:
-        if self.free:
-            row = self.free.pop()
-        else:
-            row = self.used
-            self.used += 1
-            if row == len(self._chunks) * self._rows:
-                self._chunks.append(np.empty((self._rows, self.width), dtype=np.uint8))
-        self._chunks[row // self._rows][row % self._rows] = np.frombuffer(data, dtype=np.uint8)
-        return row
+    @property
+    def excess(self) -> int:
+        """Bytes above the limit."""
+        return max(0, self.used - self.limit)
 
-    def read(self, row: int) -> bytes:
-        data: bytes = self._chunks[row // self._rows][row % self._rows].tobytes()
-        return self.header + data
+    @property
+    def full(self) -> bool:
+        """Whether no new scope may come in until others have been saved."""
+        return self.used > self.limit + self.limit // 8
 
 
 class Models:
@@ -129,16 +58,18 @@ class Models:
     The scopes used last are policy objects, others are packed in memory, and the rest is in the store. A policy moves
     between these without changing a bit.
 
+    A snapshot is the state of all scopes at one moment, and takes long to write. `freeze` is that moment: from then on
+    `take` hands out the scopes that changed before it, a few at a time. A scope that is about to change again is
+    copied first (`mark`), so that the snapshot has it as it was.
+
     Parameters
     ----------
     build : callable
         Makes a fresh policy.
     load : callable
         Reads the packed state of a scope from the store; returns None if the store has none.
-    limit : int
-        How many scopes to keep in memory; `trim` leaves the scopes used longest ago to the store.
-    hot : int
-        How many scopes to keep as policy objects.
+    room : int
+        Bytes that policy objects may take; older ones are packed.
     begin : bytes, optional
         The packed state with which every scope begins; by default, that of a fresh policy.
 
@@ -154,24 +85,39 @@ class Models:
         self,
         build: Callable[[], SavedPolicy],
         load: Callable[[str], bytes | None],
-        limit: int,
-        hot: int = HOT,
+        room: int,
         *,
         begin: bytes | None = None,
     ) -> None:
         self._build = build
         self._load = load
-        self._limit = limit
-        self._hot_limit = hot
+        self._room = room
         self.example = build()
         self._begin = begin
         self.fresh = begin or pack(self.example.state())
+        self._largest = len(self.fresh)
         self._hot: dict[str, SavedPolicy] = {}
         self._slab = Slab()
-        self._changed: set[str] = set()
+        self._changed: dict[str, None] = {}
+        self._frozen: dict[str, None] = {}
+        self._copies: dict[str, bytes] = {}
 
     def __len__(self) -> int:
         return len(self._hot) + len(self._slab)
+
+    def __contains__(self, scope: str) -> bool:
+        """Whether a scope is in memory."""
+        return scope in self._hot or scope in self._slab
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory, about: policies that grow are counted as large as the largest that was packed."""
+        copies = len(self._copies) * self._largest
+        return len(self._hot) * self._cost + self._slab.nbytes + copies + len(self) * _ENTRY
+
+    @property
+    def _cost(self) -> int:
+        return self._largest + _AROUND
 
     def get(self, scope: str) -> SavedPolicy:
         """The policy of a scope, which becomes the one used last."""
@@ -191,54 +137,92 @@ class Models:
         return policy
 
     def mark(self, scope: str) -> None:
-        """Note that the policy of a scope changed, so that the next snapshot includes it."""
-        self._changed.add(scope)
+        """Note that the policy of a scope, which is in memory, is about to change."""
+        if scope in self._frozen:
+            del self._frozen[scope]
+            self._copies[scope] = self._pack(scope)
+        self._changed[scope] = None
 
     def _bring(self, scope: str) -> SavedPolicy:
         data = self._slab.get(scope) or self._load(scope) or self.fresh
-        if len(self._hot) >= self._hot_limit:
-            oldest = next(iter(self._hot))
-            policy = self._hot.pop(oldest)
-            self._slab.put(oldest, pack(policy.state()))
-        else:
+        policy: SavedPolicy | None = None
+        while self._hot and (len(self._hot) + 1) * self._cost > self._room:
+            policy = self._cool(next(iter(self._hot)))
+        if policy is None:
             policy = self._build()
         self._slab.drop(scope)
         policy.restore(unpack(data))
         self._hot[scope] = policy
         return policy
 
+    def _cool(self, scope: str) -> SavedPolicy:
+        """Pack a policy object, which may be used again for another scope."""
+        data = self._pack(scope)
+        policy = self._hot.pop(scope)
+        self._slab.put(scope, data)
+        return policy
+
+    def _pack(self, scope: str) -> bytes:
+        """The state of a scope in memory."""
+        if scope not in self._hot:
+            return self._slab.get(scope) or b""
+        data = pack(self._hot[scope].state())
+        self._largest = max(self._largest, len(data))
+        return data
+
     def packed(self, scope: str) -> bytes | None:
         """The state of a scope as bytes, wherever it is; None if it was never met."""
-        if scope in self._hot:
-            return pack(self._hot[scope].state())
-        return self._slab.get(scope) or self._load(scope)
+        return self._pack(scope) or None if scope in self else self._load(scope)
 
     def scopes(self) -> Iterator[str]:
         """The scopes in memory."""
         yield from self._hot
         yield from self._slab
 
-    def changed(self) -> list[tuple[str, bytes]]:
-        """Packed states of all scopes that changed since the last `saved`."""
-        return [(scope, self.packed(scope) or b"") for scope in sorted(self._changed)]
+    # For the store -------------------------------------------------------------------------------------------------
 
-    def saved(self) -> None:
-        """Note that the store has what `changed` returned."""
-        self._changed.clear()
+    def freeze(self) -> None:
+        """Begin a snapshot: `take` returns what changed until now."""
+        self._frozen, self._changed = self._changed, {}
 
-    def trim(self) -> bool:
-        """Forget saved scopes down to the limit, the one used longest ago first; False if too few are saved."""
-        excess = len(self) - self._limit
-        if excess <= 0:
-            return True
-        # Some more than needed, so that not every batch has to trim.
-        excess += self._limit // 10
-        clean: list[str] = []
-        for scope in self._slab:
-            if len(clean) == excess:
+    def take(self, most: int) -> list[tuple[str, bytes]]:
+        """Some scopes as they were at `freeze`, with about `most` bytes at most; an empty list after the last."""
+        taken: list[tuple[str, bytes]] = []
+        while most > 0 and self._copies:
+            taken.append(self._copies.popitem())
+            most -= len(taken[-1][1])
+        return [*taken, *self._hand_out(self._frozen, most)]
+
+    def spill(self, most: int) -> list[tuple[str, bytes]]:
+        """Some scopes as they are now that changed longest ago, with about `most` bytes at most."""
+        return self._hand_out(self._changed, most)
+
+    def _hand_out(self, scopes: dict[str, None], most: int) -> list[tuple[str, bytes]]:
+        taken: list[tuple[str, bytes]] = []
+        while most > 0 and scopes:
+            scope = next(iter(scopes))
+            del scopes[scope]
+            taken.append((scope, self._pack(scope)))
+            most -= len(taken[-1][1])
+        return taken
+
+    def trim(self, excess: int) -> None:
+        """Forget scopes that the store has, the one used longest ago first, until so many bytes are free."""
+        gone: list[str] = []
+        for scope in chain(self._slab, self._hot):
+            if excess <= 0:
                 break
-            if scope not in self._changed:
-                clean.append(scope)
-        for scope in clean:
+            if self._is_saved(scope):
+                gone.append(scope)
+                excess -= self._largest
+        for scope in gone:
             self._slab.drop(scope)
-        return len(self) <= max(self._limit, self._hot_limit)
+            self._hot.pop(scope, None)
+
+    @property
+    def unsaved(self) -> bool:
+        """Whether some scopes changed that the store does not have yet."""
+        return bool(self._changed or self._frozen or self._copies)
+
+    def _is_saved(self, scope: str) -> bool:
+        return scope not in self._changed and scope not in self._frozen and scope not in self._copies

@@ -87,6 +87,10 @@ class Due:
             self._queue.append(record)
             self._last = expires
 
+    def time_of(self, count: int) -> int | None:
+        """When about the `count`-th window from now closes; None if there are fewer."""
+        return self._queue[count - 1].expires if len(self._queue) >= count else None
+
     def take(self, now: int) -> list[Open]:
         """Remove and return the decisions whose windows close by now."""
         queue, early = self._queue, self._early

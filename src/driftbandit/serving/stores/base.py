@@ -67,16 +67,40 @@ class ChangeRow:
 class Snapshot:
     """The state of one shard of a loop after event `seq`.
 
-    `core` is everything but the models. `models` are those that changed, as (role, epoch, scope, packed state).
-    `epochs` are the current epochs of both roles; models of earlier epochs are deleted.
+    `core` is everything but the models, which the store must have already: those of the snapshot are the latest of
+    each scope with a number up to `seq`.
     """
 
     loop: int
     shard: int
     seq: int
     core: bytes
-    models: list[tuple[int, int, str, bytes]]
-    epochs: tuple[int, int]
+
+
+class ModelRow(NamedTuple):
+    """The packed state of a scope after event `seq`.
+
+    The store keeps it beside the one that the latest snapshot, after event `saved`, has of this scope.
+    """
+
+    loop: int
+    shard: int
+    role: int
+    epoch: int
+    scope: str
+    seq: int
+    state: bytes
+    saved: int
+
+
+class Outdated(NamedTuple):
+    """Scopes of a role whose models of epochs before `epoch` go."""
+
+    loop: int
+    shard: int
+    role: int
+    epoch: int
+    scopes: list[str]
 
 
 class Closed(NamedTuple):
@@ -90,6 +114,14 @@ class Closed(NamedTuple):
     rows: list[tuple[str, int, float | None]]
 
 
+class Unfinished(NamedTuple):
+    """Models with numbers above `seq`, that of the latest snapshot; they go, since no snapshot has them."""
+
+    loop: int
+    shard: int
+    seq: int
+
+
 @dataclass(slots=True)
 class Batch:
     """What one commit makes durable."""
@@ -97,10 +129,18 @@ class Batch:
     events: list[Run] = field(default_factory=list)
     changes: list[ChangeRow] = field(default_factory=list)
     closed: list[Closed] = field(default_factory=list)
+    models: list[ModelRow] = field(default_factory=list)
+    outdated: list[Outdated] = field(default_factory=list)
+    unfinished: list[Unfinished] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.events or self.changes or self.closed or self.snapshots)
+        return any(getattr(self, name) for name in self.__dataclass_fields__)
+
+    @property
+    def shards(self) -> set[int]:
+        """The shards that it writes to."""
+        return {row.shard for name in self.__dataclass_fields__ for row in getattr(self, name)}
 
 
 def check_order(runs: Sequence[Run], last_of: Callable[[int, int], int]) -> None:
@@ -196,11 +236,15 @@ class Store(Protocol):
         ...
 
     def model(self, loop: int, shard: int, role: int, epoch: int, scope: str) -> bytes | None:
-        """Packed state of a scope as of the latest snapshot."""
+        """Packed state of a scope, the latest."""
         ...
 
     def model_scopes(self, loop: int, shard: int, role: int, epoch: int) -> list[str]:
-        """Scopes that have a model in the latest snapshot."""
+        """Scopes that have a model."""
+        ...
+
+    def outdated(self, loop: int, shard: int, role: int, epoch: int, limit: int) -> list[str]:
+        """Some scopes that have models of earlier epochs."""
         ...
 
     def closed(self, loop: int, ids: list[str]) -> list[ClosedRow]:

@@ -13,9 +13,12 @@ from driftbandit.serving.stores.base import (
     ChangeRow,
     Closed,
     KeyRow,
+    ModelRow,
+    Outdated,
     Snapshot,
     Store,
     StoreError,
+    Unfinished,
     VersionConflict,
 )
 
@@ -92,10 +95,11 @@ def _check_log(store: Store, number: int) -> None:
 
 def _check_snapshots(store: Store, number: int) -> None:
     assert store.snapshot(number, 0) is None, "no snapshot, None"
-    first = [(0, 1, "ann", b"A1"), (0, 1, "bob", b"B1"), (1, 1, "ann", b"S1")]
+    first = [(0, 1, "ann", 2, b"A1"), (0, 1, "bob", 2, b"B1"), (1, 1, "ann", 2, b"S1")]
     closed: list[tuple[str, int, float | None]] = [("d1", 1, 0.5), ("d2 ü", 2, None)]
     store.commit(Batch(closed=[Closed(number, 0, closed[:1])]))
-    store.commit(Batch(closed=[Closed(number, 0, closed)], snapshots=[Snapshot(number, 0, 2, b"core", first, (1, 1))]))
+    store.commit(Batch(models=[ModelRow(number, 0, *row, saved=0) for row in first]))
+    store.commit(Batch(closed=[Closed(number, 0, closed)], snapshots=[Snapshot(number, 0, 2, b"core")]))
     assert store.snapshot(number, 0) == (2, b"core"), "the snapshot that was saved"
     assert store.model_scopes(number, 0, 0, 1) == ["ann", "bob"], "models by role and epoch"
     found = store.closed(number, ["d1", "d2 ü", "d3"])
@@ -104,10 +108,18 @@ def _check_snapshots(store: Store, number: int) -> None:
     )
     assert store.closed(number + 1, ["d1"]) == [], "closed decisions belong to a loop"
     assert store.closed(number, [f"n{i}" for i in range(2000)]) == [], "many unknown ids"
-    second = [(0, 1, "ann", b"A2"), (1, 2, "ann", b"S2")]
-    store.commit(Batch(snapshots=[Snapshot(number, 0, 3, b"core2", second, (1, 2))]))
+    second = [(0, 1, "ann", 3, b"A2"), (1, 2, "ann", 3, b"S2")]
+    store.commit(Batch(models=[ModelRow(number, 0, *row, saved=2) for row in second]))
+    assert store.model(number, 0, 0, 1, "ann") == b"A2", "the latest model of a scope"
+    store.commit(Batch(unfinished=[Unfinished(number, 0, 2)]))
+    assert store.model(number, 0, 0, 1, "ann") == b"A1", "what no snapshot has must go, what the last one has must stay"
+    store.commit(Batch(models=[ModelRow(number, 0, *row, saved=2) for row in second]))
+    store.commit(Batch(snapshots=[Snapshot(number, 0, 3, b"core2")]))
     assert store.model(number, 0, 0, 1, "ann") == b"A2", "a model must be replaced"
     assert store.model(number, 0, 0, 1, "bob") == b"B1", "a model that did not change must stay"
+    assert store.outdated(number, 0, 1, 2, 9) == ["ann"], "scopes with models of earlier epochs"
+    store.commit(Batch(outdated=[Outdated(number, 0, 1, 2, ["ann"])]))
+    assert store.outdated(number, 0, 1, 2, 9) == [], "models of earlier epochs must go"
     assert store.model(number, 0, 1, 1, "ann") is None, "models of earlier epochs must go"
     assert store.model(number, 0, 1, 2, "ann") == b"S2", "models of this epoch must stay"
     assert store.model(number, 0, 0, 1, "eve") is None, "no model, None"

@@ -16,7 +16,7 @@ from psycopg.rows import tuple_row
 from driftbandit.serving.loop.windows import ClosedRow
 from driftbandit.serving.stores.base import Batch, Closed, Fenced, StoreError
 from driftbandit.serving.stores.leases import ALONE, LEASE_S, Leases
-from driftbandit.serving.stores.sql import SQLStore
+from driftbandit.serving.stores.sql import MOVE_MODELS, SQLStore
 
 SHARDS = 16
 """Shards of a new store."""
@@ -30,9 +30,10 @@ CREATE TABLE IF NOT EXISTS events (
     PRIMARY KEY (loop, shard, first));
 CREATE TABLE IF NOT EXISTS snapshots (
     loop bigint, shard integer, seq bigint NOT NULL, core bytea NOT NULL, PRIMARY KEY (loop, shard));
-CREATE TABLE IF NOT EXISTS models (
-    loop bigint, shard integer, role integer, epoch bigint, scope text COLLATE "C", state bytea NOT NULL,
-    PRIMARY KEY (loop, shard, role, epoch, scope));
+CREATE TABLE IF NOT EXISTS states (
+    loop bigint, shard integer, role integer, epoch bigint, scope text COLLATE "C", seq bigint, state bytea NOT NULL,
+    PRIMARY KEY (loop, shard, role, epoch, scope, seq));
+CREATE INDEX IF NOT EXISTS states_by_seq ON states (loop, shard, seq);
 CREATE TABLE IF NOT EXISTS closed (
     loop bigint, id text COLLATE "C", shard integer NOT NULL, seq bigint NOT NULL, reward double precision,
     PRIMARY KEY (loop, id, shard));
@@ -94,8 +95,9 @@ class PostgreSQLStore(SQLStore):
         with _errors():
             self._db = psycopg.connect(self._address, autocommit=True, row_factory=tuple_row, connect_timeout=10)
             self._db.execute("SET synchronous_commit = on")
-            if not self._all("SELECT to_regclass('shards') IS NOT NULL")[0][0]:
-                if not self._may_create:
+            there, current = self._all("SELECT to_regclass('shards') IS NOT NULL, to_regclass('states') IS NOT NULL")[0]
+            if not current:
+                if not (there or self._may_create):
                     self._db.close()
                     raise StoreError("PostgreSQL: there is no store in this database")
                 self._create()
@@ -107,6 +109,8 @@ class PostgreSQLStore(SQLStore):
         with self._db.transaction():
             self._db.execute("SELECT pg_advisory_xact_lock(%s)", (ALONE,))
             self._db.execute(_SCHEMA)
+            if self._all("SELECT to_regclass('models') IS NOT NULL")[0][0]:
+                self._db.execute(MOVE_MODELS)
             self._db.execute(
                 "INSERT INTO shards (shard) SELECT generate_series(0, %s) WHERE NOT EXISTS (SELECT FROM shards)",
                 (self._wanted - 1,),
@@ -145,8 +149,7 @@ class PostgreSQLStore(SQLStore):
 
     def commit(self, batch: Batch) -> None:
         """Make a batch durable in one transaction, if its shards are still held."""
-        shards = {run.shard for run in batch.events} | {row.shard for row in batch.changes}
-        shards |= {part.shard for part in batch.closed} | {shot.shard for shot in batch.snapshots}
+        shards = batch.shards
         if self._leases is None:
             raise Fenced(f"shards {sorted(shards)}: the store was opened for reading")
         with _errors(), self._db.transaction():

@@ -18,7 +18,15 @@ from driftbandit.serving.stores.base import (
     check_order,
 )
 
+_MODEL = "loop = ? AND shard = ? AND role = ? AND epoch = ? AND scope = ?"
 _LOOP = "number, name, version, config, arms_version, arms"
+
+
+MOVE_MODELS = """
+INSERT INTO states SELECT loop, shard, role, epoch, scope, 0, state FROM models;
+DROP TABLE models;
+"""
+"""Brings the models of a store of version 0.2 or earlier to where they belong now."""
 
 
 class SQLStore(ABC):
@@ -95,6 +103,7 @@ class SQLStore(ABC):
         self._many("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", changes)
         for closed in batch.closed:
             self._insert_closed(closed)
+        self._write_models(batch)
         for shot in batch.snapshots:
             at = (shot.loop, shot.shard)
             self._do(
@@ -102,13 +111,22 @@ class SQLStore(ABC):
                 "ON CONFLICT (loop, shard) DO UPDATE SET seq = excluded.seq, core = excluded.core",
                 *(*at, shot.seq, shot.core),
             )
-            self._many(
-                "INSERT INTO models VALUES (?, ?, ?, ?, ?, ?) "
-                "ON CONFLICT (loop, shard, role, epoch, scope) DO UPDATE SET state = excluded.state",
-                [(*at, *row) for row in shot.models],
-            )
-            for role, epoch in enumerate(shot.epochs):
-                self._do("DELETE FROM models WHERE loop = ? AND shard = ? AND role = ? AND epoch < ?", *at, role, epoch)
+
+    def _write_models(self, batch: Batch) -> None:
+        self._many("DELETE FROM states WHERE loop = ? AND shard = ? AND seq > ?", batch.unfinished)
+        self._many(
+            "INSERT INTO states VALUES (?, ?, ?, ?, ?, ?, ?) "
+            "ON CONFLICT (loop, shard, role, epoch, scope, seq) DO UPDATE SET state = excluded.state",
+            [row[:7] for row in batch.models],
+        )
+        self._many(
+            f"DELETE FROM states WHERE {_MODEL} AND seq < (SELECT max(seq) FROM states WHERE {_MODEL} AND seq <= ?)",
+            [(*row[:5], *row[:5], row.saved) for row in batch.models],
+        )
+        self._many(
+            "DELETE FROM states WHERE loop = ? AND shard = ? AND role = ? AND epoch < ? AND scope = ?",
+            [(*part[:4], scope) for part in batch.outdated for scope in part.scopes],
+        )
 
     def _last(self, loop: int, shard: int) -> int:
         """Number of the last event."""
@@ -132,18 +150,25 @@ class SQLStore(ABC):
         return rows[0] if rows else None
 
     def model(self, loop: int, shard: int, role: int, epoch: int, scope: str) -> bytes | None:
-        """Packed state of a scope as of the latest snapshot."""
+        """Packed state of a scope, the latest."""
         rows = self._all(
-            "SELECT state FROM models WHERE loop = ? AND shard = ? AND role = ? AND epoch = ? AND scope = ?",
-            *(loop, shard, role, epoch, scope),
+            f"SELECT state FROM states WHERE {_MODEL} ORDER BY seq DESC LIMIT 1", *(loop, shard, role, epoch, scope)
         )
         return rows[0][0] if rows else None
 
     def model_scopes(self, loop: int, shard: int, role: int, epoch: int) -> list[str]:
-        """Scopes that have a model in the latest snapshot."""
+        """Scopes that have a model."""
         rows = self._all(
-            "SELECT scope FROM models WHERE loop = ? AND shard = ? AND role = ? AND epoch = ? ORDER BY scope",
+            "SELECT DISTINCT scope FROM states WHERE loop = ? AND shard = ? AND role = ? AND epoch = ? ORDER BY scope",
             *(loop, shard, role, epoch),
+        )
+        return [row[0] for row in rows]
+
+    def outdated(self, loop: int, shard: int, role: int, epoch: int, limit: int) -> list[str]:
+        """Some scopes that have models of earlier epochs."""
+        rows = self._all(
+            "SELECT scope FROM states WHERE loop = ? AND shard = ? AND role = ? AND epoch < ? LIMIT ?",
+            *(loop, shard, role, epoch, limit),
         )
         return [row[0] for row in rows]
 

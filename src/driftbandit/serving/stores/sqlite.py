@@ -14,7 +14,7 @@ import msgspec
 
 from driftbandit.serving.loop.windows import ClosedRow
 from driftbandit.serving.stores.base import Batch, Closed, StoreError
-from driftbandit.serving.stores.sql import SQLStore
+from driftbandit.serving.stores.sql import MOVE_MODELS, SQLStore
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS loops (
@@ -25,9 +25,10 @@ CREATE TABLE IF NOT EXISTS events (
     PRIMARY KEY (loop, shard, first)) STRICT;
 CREATE TABLE IF NOT EXISTS snapshots (
     loop INTEGER, shard INTEGER, seq INTEGER NOT NULL, core BLOB NOT NULL, PRIMARY KEY (loop, shard)) STRICT;
-CREATE TABLE IF NOT EXISTS models (
-    loop INTEGER, shard INTEGER, role INTEGER, epoch INTEGER, scope TEXT, state BLOB NOT NULL,
-    PRIMARY KEY (loop, shard, role, epoch, scope)) STRICT;
+CREATE TABLE IF NOT EXISTS states (
+    loop INTEGER, shard INTEGER, role INTEGER, epoch INTEGER, scope TEXT, seq INTEGER, state BLOB NOT NULL,
+    PRIMARY KEY (loop, shard, role, epoch, scope, seq)) STRICT;
+CREATE INDEX IF NOT EXISTS states_by_seq ON states (loop, shard, seq);
 CREATE TABLE IF NOT EXISTS closed (
     loop INTEGER, id TEXT, shard INTEGER NOT NULL, seq INTEGER NOT NULL, reward REAL,
     PRIMARY KEY (loop, id)) STRICT, WITHOUT ROWID;
@@ -107,6 +108,8 @@ class SQLiteStore(SQLStore):
                 self._db.execute(f"PRAGMA {pragma}")
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute(_SCHEMA)
+            if self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'models'").fetchone():
+                self._db.execute(MOVE_MODELS)
             self._db.execute("COMMIT")
 
     def _check_owner(self) -> None:
