@@ -35,7 +35,7 @@ from driftbandit.serving.loop.events import Catalogued, Configured, Refused
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.model import read_model
 from driftbandit.serving.loop.scopes import Room
-from driftbandit.serving.stores.base import LoopRow, Store, VersionConflict
+from driftbandit.serving.stores.base import Batch, LoopRow, Store, VersionConflict
 
 logger = logging.getLogger("driftbandit")
 
@@ -263,6 +263,11 @@ class Engine:
         for loop in touched:
             committed(loop)
         self._saver.settle(touched)
+        if self._room.full and self.busy:
+            relief = Batch()
+            self._saver.fill(relief)
+            self.store.commit(relief)
+            self._saver.settle([])
         return count
 
     @property
