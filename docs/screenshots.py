@@ -9,6 +9,7 @@ import io
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 from PIL import Image
@@ -31,8 +32,17 @@ def wait_for_changes(page: Page, url: str, count: int) -> None:
     """Watch, live, until so many changes have been detected."""
     page.goto(url + "/?loop=front-page")
     page.wait_for_function(
-        "count => document.querySelectorAll('#history li').length >= count", arg=count, timeout=600_000
+        "count => document.querySelectorAll('#history li.restarted').length >= count", arg=count, timeout=600_000
     )
+
+
+def save(shot: bytes, path: Path) -> None:
+    """Write a picture in its 256 most frequent colours, so that areas of one colour keep exactly that colour."""
+    image = Image.open(io.BytesIO(shot)).convert("RGB")
+    counts = Counter(image.getdata())
+    palette = Image.new("P", (1, 1))
+    palette.putpalette([part for colour, _ in counts.most_common(256) for part in colour])
+    image.quantize(palette=palette, dither=Image.Dither.NONE).save(path, optimize=True)
 
 
 def main() -> None:
@@ -45,7 +55,7 @@ def main() -> None:
     demo = None
     url = given.url
     if url is None:
-        command = [sys.executable, "-c", "from driftbandit.cli import app; app()", "demo", "--period", "45"]
+        command = [sys.executable, "-c", "from driftbandit.cli import app; app()", "demo"]
         demo = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert demo.stdout is not None
         url = next(line for line in demo.stdout if line.startswith("http")).split("/  ")[0]
@@ -59,10 +69,7 @@ def main() -> None:
                 page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
                 page.goto(url + path)
                 page.wait_for_selector("#live.on")
-                shot = Image.open(io.BytesIO(page.screenshot(full_page=True)))
-                shot.convert("RGB").quantize(128, Image.Quantize.MAXCOVERAGE).save(
-                    given.out / f"{name}.png", optimize=True
-                )
+                save(page.screenshot(full_page=True), given.out / f"{name}.png")
                 page.close()
             browser.close()
     finally:
