@@ -13,7 +13,7 @@ import driftbandit
 from driftbandit import Recommender, read_log
 from driftbandit.audit.audit import audit
 from driftbandit.audit.changes import find_changes
-from driftbandit.audit.report import artefact, as_json
+from driftbandit.audit.report import artefact, as_json, next_steps
 from driftbandit.cli import app
 from driftbandit.environments.shop import LOCAL, Shop
 from driftbandit.logs import Events
@@ -154,6 +154,19 @@ def test_the_command_audits_files(shop, tmp_path):
     loaded = Recommender.load(model)
     assert loaded.policy.rounds == 3000
     assert driftbandit.load(model).rounds == 3000
+
+
+def test_the_next_step_is_a_command_that_runs(found):
+    steps = next_steps(found, "my shop.policy")
+    assert steps[-1].endswith("driftbandit serve --insecure-local --loop the-table --model 'my shop.policy'")
+    assert "--model FILE" in next_steps(found)[-1]
+
+
+def test_many_missing_rewards_are_said(found):
+    found.report.skipped["reward missing"] = found.report.lines // 2
+    assert any("50.0% of the rows have no reward" in warning for warning in found.warnings)
+    del found.report.skipped["reward missing"]
+    assert found.warnings == []
 
 
 @pytest.mark.parametrize(

@@ -93,3 +93,31 @@ def test_what_counts_as_clicks(rewards, clicks):
 def test_an_empty_log_is_refused():
     with pytest.raises(ValueError, match="at least one decision"):
         TrustCheck().result()
+
+
+def test_how_late_rewards_come():
+    rng = np.random.default_rng(0)
+    delays = np.where(np.arange(5000) % 100 < 90, rng.uniform(20.0, 40.0, 5000), 3000.0)
+    found = trust_of(events(rng, delays=delays, times=100.0 * np.arange(5000)))
+    assert found.half_within == pytest.approx(np.median(delays), rel=0.1)
+    assert found.most_within == pytest.approx(3000.0, rel=0.1)
+    assert found.warnings == []
+
+
+def test_an_end_whose_rewards_may_still_come_is_said():
+    rng = np.random.default_rng(0)
+    found = trust_of(events(rng, delays=np.full(5000, 60.0)))
+    assert any("Rewards come late" in warning and "1 min" in warning for warning in found.warnings)
+
+
+def test_unknown_delays_are_left_out():
+    rng = np.random.default_rng(0)
+    some = np.where(np.arange(5000) % 2, np.nan, 0.0)
+    found = trust_of(events(rng, delays=some, times=100.0 * np.arange(5000)), events(rng, delays=np.full(5000, np.nan)))
+    assert found.half_within == pytest.approx(1e-3)
+    assert trust_of(events(rng, delays=np.full(5000, np.nan))).half_within is None
+
+
+def test_rewards_that_are_all_the_same_are_said():
+    found = trust_of(events(np.random.default_rng(0), rewards=np.ones(5000)))
+    assert any("Every reward is 1" in warning for warning in found.warnings)

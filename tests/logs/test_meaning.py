@@ -189,3 +189,25 @@ def test_estimates_over_pools_that_differ_add_up_to_one_in_each():
     assert all(0 < one[4] <= 1 for one in found(log))
     inverse = np.mean([1 / (len(one[2]) * one[4]) for one in found(log)])
     assert inverse == pytest.approx(1, abs=0.05)
+
+
+def test_the_time_of_the_reward_is_no_context_and_gives_delays():
+    rows = {
+        "time": [0.0, 10.0, 20.0, 30.0],
+        "arms": [["a", "b"]] * 4,
+        "arm": ["a"] * 4,
+        "propensity": [0.5] * 4,
+        "reward": [1, 0, 1, 0],
+        "rewarded_at": [4.0, None, 19.0, 30.0],
+    }
+    log = read_log(pa.table(rows))
+    (found,) = log
+    assert found.contexts == {}
+    np.testing.assert_array_equal(found.delays, [4.0, np.nan, np.nan, 0.0])
+    assert log.report.noted == {"reward before its decision": 1}
+
+
+def test_a_time_of_the_reward_without_times_gives_no_delays():
+    rows = {"arms": [["a", "b"]], "arm": ["a"], "propensity": [0.5], "reward": [1], "rewarded": ["soon"]}
+    (found,) = read_log(pa.table(rows))
+    assert found.delays is None

@@ -90,6 +90,16 @@ def test_dsjson_written_by_us_gives_the_same_again(exports, tmp_path):
     assert read(read_log(tmp_path / "again.dsjson")) == read(log)
 
 
+def test_an_export_says_how_late_its_rewards_came(exports):
+    rows = [json.loads(line) for line in (exports / "news.ndjson").read_text().splitlines()]
+    asked = {row["id"]: row["time"] for row in rows if row["kind"] == "decision"}
+    want = {row["id"]: (row["time"] - asked[row["id"]]) / 1000 for row in rows if row["kind"] == "reward"}
+    assert want
+    batches = list(read_log(exports / "news.ndjson"))
+    delays = {ident: delay for one in batches for ident, delay in zip(one.ids.to_pylist(), one.delays, strict=True)}
+    assert {ident: delay for ident, delay in delays.items() if np.isfinite(delay)} == pytest.approx(want)
+
+
 def test_events_that_are_none_are_counted(exports, tmp_path):
     lines = (exports / "news.ndjson").read_text().splitlines()
     lines[3:3] = ['{"seq": 1, "loop": "x", "shard": 0, "kind": "party"}', '{"kind": "reward"}', "[]"]

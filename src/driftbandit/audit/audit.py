@@ -24,6 +24,9 @@ from driftbandit.policies.entry import Builder
 _PRODUCT = 256
 """Most features with which changes are looked for; they are not hashed unless there are more."""
 
+_MISSING = 0.01
+"""Share of rows without a reward that is worth a warning."""
+
 _BUCKETS = 30
 """Windows of the reward over time."""
 
@@ -119,6 +122,18 @@ class Audit:
     items: dict[ArmId, Record]
 
     @property
+    def warnings(self) -> list[str]:
+        """What a reader should know before believing any number; empty if all is well."""
+        said = self.trust.warnings
+        missing = self.report.skipped.get("reward missing", 0)
+        if missing > _MISSING * self.report.lines:
+            said.append(
+                f"{missing / self.report.lines:.1%} of the rows have no reward and were left out. If no reward means "
+                "no click, write 0 there: without these rows everything looks better than it is."
+            )
+        return said
+
+    @property
     def best(self) -> ValueRow | None:
         """The policy that earned most among those that are surely better than the logger; None if none is."""
         better = [row for row in self.policies if row.verdict == "better" and row.name in self.learned]
@@ -126,7 +141,9 @@ class Audit:
 
     @property
     def favourite(self) -> str:
-        """Name of the candidate with the highest value, surely better or not."""
+        """Name of the best candidate; if none is surely better than the logger, of the one with the highest value."""
+        if self.best is not None:
+            return self.best.name
         rows = [row for row in self.policies if row.name in self.learned]
         return max(rows, key=lambda row: row.value.estimate).name
 

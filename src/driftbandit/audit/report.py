@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import math
+import os
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import PurePath
+from pathlib import Path
 from typing import Any
 
 from driftbandit.audit.audit import Audit
 from driftbandit.audit.changes import WorldChange
+from driftbandit.audit.trust import duration
 from driftbandit.evaluation.logged import ValueRow
 from driftbandit.evaluation.results import Table, number_of
+from driftbandit.logs.learning import serving_command
 from driftbandit.plots import COLOURS, Picture
 from driftbandit.report import Artefact
 
@@ -23,8 +27,8 @@ _SECONDS_UNTIL = 4e9
 """Times beyond this (the year 2096) are not dates either."""
 
 
-def artefact(found: Audit) -> Artefact:
-    """The report of an audit."""
+def artefact(found: Audit, model: str | os.PathLike[str] | None = None) -> Artefact:
+    """The report of an audit; `model` is the file to which its favourite was written."""
     tables = [
         _trust_table(found),
         *([_changes_table(found), _features_table(found)] if found.changes else []),
@@ -33,21 +37,21 @@ def artefact(found: Audit) -> Artefact:
     ]
     return Artefact(
         name="audit",
-        title=f"Audit of {PurePath(found.name).name}",
-        text=[*_answers(found), *(f"Warning: {warning}" for warning in found.trust.warnings)],
+        title=f"Audit of {Path(found.name).name}",
+        text=[*_answers(found, model), *(f"Warning: {warning}" for warning in found.warnings)],
         tables=tables,
         figures={"audit": _picture(found)},
-        data=as_json(found),
+        data=as_json(found, model),
     )
 
 
-def as_json(found: Audit) -> dict[str, Any]:
+def as_json(found: Audit, model: str | os.PathLike[str] | None = None) -> dict[str, Any]:
     """What `audit.json` holds; its names are public and stay."""
     return {
         "log": found.name,
         "caveat": found.caveat,
         "rows": found.report.to_json(),
-        "trust": {**asdict(found.trust), "warnings": found.trust.warnings},
+        "trust": {**asdict(found.trust), "warnings": found.warnings},
         "changes": [asdict(change) for change in found.changes],
         "noticed_online": found.online,
         "policies": [row.as_dict() for row in found.policies],
@@ -55,12 +59,12 @@ def as_json(found: Audit) -> dict[str, Any]:
             {"family": tuned.family, "chosen": tuned.chosen, "tried": tuned.tried, **tuned.row.as_dict()}
             for tuned in found.tuned
         ],
-        "next": next_steps(found),
+        "next": next_steps(found, model),
     }
 
 
-def next_steps(found: Audit) -> list[str]:
-    """What to do now, in words."""
+def next_steps(found: Audit, model: str | os.PathLike[str] | None = None) -> list[str]:
+    """What to do now, in words, with the command that does it."""
     best = found.best
     if best is None:
         return [
@@ -75,15 +79,20 @@ def next_steps(found: Audit) -> list[str]:
         steps.append(
             f"The world changed, and {best.name} did not notice: compare it with driftucb again on a longer log."
         )
+    policy = found.learned[found.favourite]
+    command = serving_command(policy, model or "FILE", re.sub(r"[^A-Za-z0-9]+", "-", Path(found.name).stem).strip("-"))
+    write = "" if model is not None else "`--model FILE` writes it, having learned the whole log. "
+    if command is not None:
+        steps.append(f"{write}A service that begins where the log ends: {command}")
     return steps
 
 
-def _answers(found: Audit) -> list[str]:
+def _answers(found: Audit, model: str | os.PathLike[str] | None) -> list[str]:
     trust = found.trust
     unit = "clicks" if trust.clicks else "reward"
     said = [
         f"{trust.decisions:,} decisions about {number_of('arm', trust.arms)}, {trust.mean_reward:.4g} {unit} each. "
-        + ("Propensities add up." if not trust.warnings else "Read the warnings below first.")
+        + ("Propensities add up." if not found.warnings else "Read the warnings below first.")
         + (f" All values rest on {found.caveat}." if found.caveat else "")
     ]
     if found.changes:
@@ -91,7 +100,7 @@ def _answers(found: Audit) -> list[str]:
         said.append(f"The world changed {_times(len(found.changes))}: {dates}.")
     else:
         said.append("No change of the world was found.")
-    return [*said, *next_steps(found)]
+    return [*said, *next_steps(found, model)]
 
 
 def _trust_table(found: Audit) -> Table:
@@ -106,9 +115,17 @@ def _trust_table(found: Audit) -> Table:
         ("largest weight, uniform policy", f"{trust.largest_weight:.3g}"),
         ("decisions worth, uniform policy", f"{trust.effective:,.0f}"),
         ("mean of 1 / (candidates × propensity); 1 is right", f"{trust.uniform_mean:.4f} ± {trust.uniform_error:.4f}"),
+        ("rewards came within", _waited(found)),
         ("p-value that arms were shown as their propensities say", f"{trust.p_value:.2g}"),
     ]
     return Table("Can this log be trusted?", ("", ""), tuple(rows))
+
+
+def _waited(found: Audit) -> str:
+    trust = found.trust
+    if trust.half_within is None or trust.most_within is None:
+        return "unknown (no column 'rewarded')"
+    return f"{duration(trust.half_within)} (half of them), {duration(trust.most_within)} (99 %)"
 
 
 def _places(found: Audit, kind: str) -> str:

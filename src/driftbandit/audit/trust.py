@@ -14,6 +14,15 @@ from driftbandit.logs import Decisions
 _SUSPICIOUS = 1e-3
 """p-value below which propensities are said not to add up; a sound log is accused once in a thousand times."""
 
+_LATE = 0.01
+"""Share of the log's time that rewards may take to come before its end is called unfinished."""
+
+_PER_OCTAVE = 8
+"""Steps into which delays are sorted between a time and its double: a delay is known to 9 %."""
+
+_SHORTEST = 1e-3
+"""Delays below this many seconds are all the same."""
+
 _THIN = 0.1
 """Effective share of the log below which support is called thin."""
 
@@ -51,6 +60,10 @@ class Trust:
         `TrustCheck`.
     in_order : bool
         Whether times never go back.
+    half_within, most_within : float or None
+        Seconds within which half of the rewards came, and 99 %, to about 9 %; None if the log does not say when.
+    span : float
+        Seconds from the first decision to the last.
     """
 
     decisions: int
@@ -68,6 +81,9 @@ class Trust:
     uniform_error: float
     p_value: float
     in_order: bool
+    half_within: float | None
+    most_within: float | None
+    span: float
 
     @property
     def warnings(self) -> list[str]:
@@ -88,9 +104,29 @@ class Trust:
                 f"Support is thin: for the uniform policy the log is worth {self.effective:,.0f} of its "
                 f"{self.decisions:,} decisions."
             )
+        if self.lowest == self.highest:
+            said.append(f"Every reward is {self.lowest:g}: nothing can be compared. Decisions without one need a 0.")
         if not self.in_order:
             said.append("Times go back at some rows: decisions are taken in the order of the file.")
+        if self.most_within is not None and self.most_within > _LATE * self.span:
+            said.append(
+                f"Rewards come late: one in a hundred took longer than {duration(self.most_within)}, and the log "
+                f"covers {duration(self.span)}. Rewards of its last decisions may not have come yet, which looks "
+                "like a change."
+            )
         return said
+
+
+def duration(seconds: float) -> str:
+    """A time span in words.
+
+    >>> duration(0.25), duration(90), duration(7200), duration(5e5)
+    ('0.25 s', '1.5 min', '2 h', '5.8 d')
+    """
+    size, unit = next(
+        (size, unit) for size, unit in ((86_400, "d"), (3_600, "h"), (60, "min"), (0, "s")) if seconds >= size
+    )
+    return f"{seconds / (size or 1):.2g} {unit}"
 
 
 class TrustCheck:
@@ -121,7 +157,8 @@ class TrustCheck:
         self._smallest, self._largest = math.inf, 0.0
         self._values: set[float] = set()
         self._lowest, self._highest = math.inf, -math.inf
-        self._latest, self._in_order = -math.inf, True
+        self._first, self._latest, self._in_order = math.nan, -math.inf, True
+        self._delays = np.zeros(0, dtype=np.int64)  # how many took so many steps of a doubling
 
     def add(self, decisions: Decisions) -> None:
         """Count some decisions."""
@@ -149,8 +186,26 @@ class TrustCheck:
         self._largest = max(self._largest, float(weights.max()))
         if len(self._values) <= 2:
             self._values.update(np.unique(decisions.rewards)[:3].tolist())
+        if math.isnan(self._first):
+            self._first = float(decisions.times[0])
         self._in_order &= bool(decisions.times[0] >= self._latest and (np.diff(decisions.times) >= 0).all())
         self._latest = float(decisions.times[-1])
+        if decisions.delays is not None:
+            self._add_delays(decisions.delays[np.isfinite(decisions.delays)])
+
+    def _add_delays(self, delays: Floats) -> None:
+        steps = np.ceil(_PER_OCTAVE * np.log2(np.maximum(delays, _SHORTEST) / _SHORTEST)).astype(np.int64)
+        counts = np.bincount(steps, minlength=len(self._delays))
+        counts[: len(self._delays)] += self._delays
+        self._delays = counts
+
+    def _within(self, share: float) -> float | None:
+        """Seconds within which a share of the rewards came; None if no delay is known."""
+        total = np.cumsum(self._delays)
+        if not len(total) or not total[-1]:
+            return None
+        step = int(np.searchsorted(total, share * total[-1]))
+        return _SHORTEST * float(2.0 ** (step / _PER_OCTAVE))
 
     def result(self) -> Trust:
         """What the sums say; raises ValueError without a single decision."""
@@ -177,4 +232,7 @@ class TrustCheck:
             uniform_error=math.sqrt(max(self._weight_squares / n - mean**2, 0.0) / n),
             p_value=float(stats.chi2.sf(chi_squared, int(told.sum()))) if told.any() else 1.0,
             in_order=self._in_order,
+            half_within=self._within(0.5),
+            most_within=self._within(0.99),
+            span=max(self._latest - self._first, 0.0),
         )

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 import typer
 
-from driftbandit.cli.shared import AsJson, deliver, find_own_modules, friendly_errors, names_in
+from driftbandit.cli.shared import (
+    AsJson,
+    ColumnNames,
+    Items,
+    LogFile,
+    LogFileOrNone,
+    Logged,
+    deliver,
+    find_own_modules,
+    friendly_errors,
+    names_in,
+)
 
 _CANDIDATES = "driftucb,linucb,lints,dlinucb-auto,discounted-linucb"
 
 
 def audit(
-    log: Annotated[
-        Path | None, typer.Argument(help="CSV, Parquet, NDJSON or DSJSON file, or a folder of them.")
-    ] = None,
-    items: Annotated[
-        Path | None, typer.Option(help="Table of the arms: an id, and columns that describe them.")
-    ] = None,
+    log: LogFileOrNone = None,
+    items: Items = None,
     policies: Annotated[str, typer.Option(help="Candidates, as in `driftbandit evaluate`.")] = _CANDIDATES,
-    columns: Annotated[Path | None, typer.Option(help="TOML file that says which column is what.")] = None,
-    logged: Annotated[
-        str | None, typer.Option(help="'uniform' or 'estimated', if propensities are not logged.")
-    ] = None,
+    columns: ColumnNames = None,
+    logged: Logged = None,
     tune: Annotated[bool, typer.Option(help="Tune LinUCB on the first half of the log.")] = True,
     example: Annotated[
         bool, typer.Option("--example", help="Make up a shop's log with known changes and audit it.")
@@ -58,20 +63,20 @@ def audit(
         candidates = builders_of(names_in(policies))
         grids = {"linucb-tuned": REGISTRY["linucb"].variants[0].builders(REGISTRY["linucb"])} if tune else {}
         found = ask(
-            read_log(log, items=items, columns=columns, logged=logged),  # type: ignore[arg-type]
+            read_log(log, items=items, columns=columns, logged=logged),
             candidates,
             grids=grids,
             seed=seed,
             say=lambda step: typer.secho(step, fg="bright_black", err=True),
         )
-        deliver([artefact(found)], out, as_json)
         if model is not None:
             found.save_best(model)
             typer.echo(f"wrote {model}: {found.favourite}, having learned the whole log", err=as_json)
+        deliver([artefact(found, model)], out, as_json)
 
 
 def evaluate(
-    log: Annotated[Path, typer.Argument(help="The log: CSV, Parquet, NDJSON or DSJSON, a file or a folder.")],
+    log: LogFile,
     policies: Annotated[
         str,
         typer.Option(
@@ -79,22 +84,21 @@ def evaluate(
             "name=package.module:builder, separated by commas."
         ),
     ] = "driftucb,dlinucb,linucb",
-    items: Annotated[Path | None, typer.Option(help="Table of the arms: an id, and what describes them.")] = None,
-    columns: Annotated[Path | None, typer.Option(help="TOML file that says which column is what.")] = None,
-    logged: Annotated[
-        str | None, typer.Option(help="How arms were drawn if no column says so: uniform or estimated.")
-    ] = None,
+    items: Items = None,
+    columns: ColumnNames = None,
+    logged: Logged = None,
     estimand: Annotated[
-        str, typer.Option(help="shadow: policies learn every logged reward; replayed: from their own choices alone.")
+        Literal["shadow", "replayed"],
+        typer.Option(help="shadow: policies learn every logged reward; replayed: from their own choices alone."),
     ] = "shadow",
     estimator: Annotated[
         str | None,
         typer.Option(help="dr, ips, snips, dm, sndr, switch_dr or dros. Default: dr, or ips with --interval anytime."),
     ] = None,
     limit: Annotated[float | None, typer.Option(help="Limit of the weights, for switch_dr and dros.")] = None,
-    interval: Annotated[str, typer.Option(help="bootstrap, normal, or anytime, which may be looked at again.")] = (
-        "bootstrap"
-    ),
+    interval: Annotated[
+        Literal["bootstrap", "normal", "anytime"], typer.Option(help="anytime may be looked at again and again.")
+    ] = "bootstrap",
     dim: Annotated[int | None, typer.Option(help="Most features to make of the columns.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.", min=0)] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder to write the table to.")] = None,
@@ -116,12 +120,11 @@ def evaluate(
 
         find_own_modules()
         builders = builders_of(names_in(policies))
-        asked: Any = {"estimand": estimand, "interval": interval}
-        drawn: Any = logged
         found = evaluate_log(
-            read_log(log, items=items, columns=columns, logged=drawn),
+            read_log(log, items=items, columns=columns, logged=logged),
             builders,
-            **asked,
+            estimand=estimand,
+            interval=interval,
             estimator=estimator,
             limit=limit,
             dim=dim,

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -20,6 +20,15 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tabl
 Fresh = Annotated[bool, typer.Option("--fresh", help="Run again what an earlier run left in --out.")]
 Processes = Annotated[
     int | None, typer.Option(help="Processes; one per core by default. Results do not depend on it.", min=1)
+]
+_LOG = typer.Argument(help="The log: CSV, Parquet, NDJSON or DSJSON, a file or a folder; see docs/logs.md.")
+LogFile = Annotated[Path, _LOG]
+LogFileOrNone = Annotated[Path | None, _LOG]
+Items = Annotated[Path | None, typer.Option(help="Table of the arms: an id, and columns that describe them.")]
+ColumnNames = Annotated[Path | None, typer.Option(help="TOML file that says which column is what.")]
+Logged = Annotated[
+    Literal["uniform", "estimated"] | None,
+    typer.Option(help="How arms were drawn if no column has propensities."),
 ]
 UnusedSeed = Annotated[int, typer.Option(help="Accepted for uniformity; nothing is drawn here.", min=0)]
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from driftbandit.cli.shared import friendly_errors
+from driftbandit.cli.shared import ColumnNames, Items, LogFile, Logged, friendly_errors
 
 if TYPE_CHECKING:
     from driftbandit.logs import DecisionLog
@@ -21,15 +20,12 @@ _MOST_SHOWN = 10
 
 
 def learn(
-    log: Annotated[Path, typer.Argument(help="A log of decisions: a file or a folder; see docs/logs.md.")],
+    log: LogFile,
     model: Annotated[Path, typer.Option(help="File to write.")],
     policy: Annotated[str, typer.Option(help="A name from `driftbandit policies`.")] = "driftucb",
-    items: Annotated[Path | None, typer.Option(help="Table of the arms: id, and columns that describe them.")] = None,
-    columns: Annotated[Path | None, typer.Option(help="TOML file that says what the columns are.")] = None,
-    logged: Annotated[
-        Literal["uniform", "estimated"] | None,
-        typer.Option(help="How arms were drawn, if the log has no propensities. Learning does not use them."),
-    ] = None,
+    items: Items = None,
+    columns: ColumnNames = None,
+    logged: Logged = None,
     dim: Annotated[int | None, typer.Option(help="Most features an arm may have.", min=1)] = None,
 ) -> None:
     """Let a policy learn a log, and write it to a file from which the library and the service go on.
@@ -78,7 +74,7 @@ def _counting() -> Iterator[Callable[[int], None]]:
 
 def _summary(log: DecisionLog, policy: Any, lessons: Lessons, model: Path, *, named: bool) -> Iterator[str]:
     """What was read, learned and written, and how to go on."""
-    from driftbandit.policies.untold import name_and_settings
+    from driftbandit.logs.learning import serving_command
 
     yield f"{log.name}: {log.report}"
     where = [f"row {row + 1:,} ({change.kind})" for row, change in lessons.changes[-_MOST_SHOWN:]]
@@ -95,11 +91,6 @@ def _summary(log: DecisionLog, policy: Any, lessons: Lessons, model: Path, *, na
     else:
         yield "  from driftbandit import load"
         yield f"  policy = load({str(model)!r})"
-    try:
-        name_and_settings(policy)
-    except ValueError:
-        return
-    if policy.dim is None:  # the service has its own numbers for arms
-        return
-    yield "In the service:"
-    yield f"  driftbandit serve --insecure-local --loop NAME --model {shlex.quote(str(model))}"
+    if (command := serving_command(policy, model)) is not None:
+        yield "In the service:"
+        yield f"  {command}"

@@ -17,6 +17,7 @@ ROLES: dict[str, tuple[str, ...]] = {
     "propensity": ("propensity", "probability", "pscore"),
     "reward": ("reward", "click", "clicked"),
     "features": ("features",),
+    "rewarded": ("rewarded", "rewarded_at", "reward_time", "reward_timestamp"),
 }
 """What a column of a log can be, and the names by which it is found, the first before the others."""
 
@@ -59,7 +60,7 @@ class Columns:
         Columns(log={'reward': 'bought'}, items={'id': 'sku'}, ignore=('refund',))
         >>> Columns.of({"prize": "bought"})
         Traceback (most recent call last):
-        ValueError: columns: expected time, scope, decision, arms, arm, propensity, reward, features, ignore or items, got 'prize'
+        ValueError: columns: expected time, scope, decision, arms, arm, propensity, reward, features, rewarded, ignore or items, got 'prize'
         """  # noqa: E501
         if given is None or isinstance(given, Columns):
             return given or cls()

@@ -70,6 +70,8 @@ class Decisions:
         Ids of the decisions, if the log has them.
     features : array of shape (m, d) or None
         Features of the candidates, if the log has them.
+    delays : array of float64 or None
+        Seconds from each decision to its reward, if the log says when rewards came; NaN where it does not.
     """
 
     columns: Mapping[str, Any]
@@ -83,6 +85,7 @@ class Decisions:
     rows: Ints
     ids: Any = None
     features: Floats | None = None
+    delays: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.shown)
@@ -155,6 +158,7 @@ class Checker:
             rows[good],
             None if ids is None else ids.filter(pa.array(good)),
             self._features(piece, good),
+            self._delays(piece, times, good),
         )
         self._note(piece, found, good)
         self.report.events += len(found)
@@ -167,6 +171,15 @@ class Checker:
         skip("time not readable", unreadable)
         skip("time missing", ~np.isfinite(times))
         return times
+
+    def _delays(self, piece: Piece, times: Floats | None, good: Mask) -> Floats | None:
+        if "rewarded" not in piece.roles or times is None:
+            return None
+        came, unreadable = arrow.seconds(piece.roles["rewarded"])
+        self._remark(piece, "time of the reward not readable", unreadable & good)
+        delays: Floats = came - times
+        self._remark(piece, "reward before its decision", (delays < 0.0) & good)
+        return np.where(delays >= 0.0, delays, np.nan)[good]
 
     def _pools(self, piece: Piece, times: Floats | None, skip: Any) -> tuple[Ints, Ints]:
         if "arms" in piece.roles:

@@ -6,6 +6,7 @@ Learning needs no propensities: the policy is told every displayed arm with its 
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from driftbandit.core import Change, Floats, takes_scope
 from driftbandit.features import Encoder
 from driftbandit.features.arms import ArmId, Record, numbers_of
 from driftbandit.logs.events import Events
+from driftbandit.policies.untold import name_and_settings
 from driftbandit.recommender import Recommender
 
 if TYPE_CHECKING:
@@ -212,3 +214,21 @@ def save_learned(
         policy.save(path)
     else:
         Recommender(encoder, policy, items=items).save(path)
+
+
+def serving_command(policy: Any, model: str | os.PathLike[str], loop: str = "NAME") -> str | None:
+    """The command that starts the service with a loop that begins with a saved policy; None if it cannot have it.
+
+    Examples
+    --------
+    >>> from driftbandit import DriftUCB
+    >>> serving_command(DriftUCB(3), "shop.policy")
+    'driftbandit serve --insecure-local --loop NAME --model shop.policy'
+    """
+    try:
+        name_and_settings(policy)
+    except ValueError:
+        return None
+    if policy.dim is None:  # the service has its own numbers for arms
+        return None
+    return shlex.join(["driftbandit", "serve", "--insecure-local", "--loop", loop, "--model", str(model)])

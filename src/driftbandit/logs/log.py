@@ -53,8 +53,9 @@ def read_log(
         Table of the arms: an id, optional `from` and `until`, and any columns that describe them. Needed if the log
         does not say which arms could have been shown: then the pool is every item alive.
     columns : mapping or path of a TOML file, optional
-        Which column is the time, scope, decision, arms, arm, propensity, reward and features; which ones to ignore; and
-        under `items` the same for the item table. What is not given is found by itself.
+        Which column is the time, scope, decision, arms, arm, propensity, reward, features and the time of the reward
+        (`rewarded`); which ones to ignore; and under `items` the same for the item table. What is not given is
+        found by itself.
     logged : {'uniform', 'estimated'}, optional
         How arms were drawn. By default the log must have a column of propensities. 'uniform': each arm of the pool
         with the same probability. 'estimated': by how often each arm was shown when it could have been; this is only

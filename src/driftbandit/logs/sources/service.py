@@ -116,15 +116,15 @@ class _Join:
             self._open[event["id"]] = opened
             heapq.heappush(self._due, (event["expires"], line, event["id"]))
         elif kind == "reward":
-            self._close(event["id"], event["value"])
+            self._close(event["id"], event["value"], event["time"] / 1000.0)
         elif kind == "tick":
             while self._due and self._due[0][0] <= event["time"]:
                 self._close(heapq.heappop(self._due)[2], self.default)
 
-    def _close(self, key: str, reward: Any) -> None:
+    def _close(self, key: str, reward: Any, time: float | None = None) -> None:
         opened = self._open.pop(key, None)
         if opened is not None:  # a rewarded decision is still due
-            opened.row.roles["reward"] = reward
+            opened.row.roles |= {"reward": reward, "rewarded": time}
             opened.closed = True
 
     def closed(self, *, everything: bool = False) -> Iterator[Row]:
@@ -142,6 +142,7 @@ class _Join:
             "arm": event["arm"],
             "propensity": event["propensity"],
             "reward": None,
+            "rewarded": None,
         }
         features = event["features"]
         if features is None and self.dims.get(event["version"]) is not None:
