@@ -81,7 +81,7 @@ def next_steps(found: Audit, model: str | os.PathLike[str] | None = None) -> lis
         )
     policy = found.learned[found.favourite]
     command = serving_command(policy, model or "FILE", re.sub(r"[^A-Za-z0-9]+", "-", Path(found.name).stem).strip("-"))
-    write = "" if model is not None else "`--model FILE` writes it, having learned the whole log. "
+    write = "" if model is not None else "The option --model FILE writes it, having learned the whole log. "
     if command is not None:
         steps.append(f"{write}A service that begins where the log ends: {command}")
     return steps
