@@ -47,7 +47,7 @@ def facts(name: str, *, scoped: bool) -> Facts:
         "age": 1500,
         "experts": [{"memory": None, "weight": 0.75}, {"memory": 1000.0, "weight": 0.25}],
     }
-    marks = [Mark(datetime.fromtimestamp(NOW / 1000.0 - 40.0, UTC), name)]
+    marks = [Mark(datetime.fromtimestamp(NOW / 1000.0 - 20.0, UTC), name)]
     config = LoopConfig(dim=2, scoped=scoped, feature_names=[name, f"{name} 2"], policy="linucb", marks=marks)
     most = [(name, 3, NOW), (f"other {name}", 1, NOW)]
     return Facts(name, config, 1, NOW, 0, buckets, TOTALS, name, model, events, events * 20, most)
