@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from driftbandit.core import LARGEST, unknown_name
 from driftbandit.policies.base import PolicyBase
@@ -19,6 +20,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
 _LARGEST_SETTING = 10_000_000
 _LARGEST_DIM = 2_000
+_MOST_MARKS = 1_000
 
 SERVED = tuple(name for name, entry in REGISTRY.items() if entry.served)
 
@@ -28,6 +30,13 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     policy: str = "driftucb"
     settings: dict[str, Setting] = {}
+
+
+class Mark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Something that happened at a time, such as a release, for people who look at the page."""
+
+    time: Annotated[datetime, Meta(tz=True)]
+    label: Name
 
 
 class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=False):
@@ -59,6 +68,8 @@ class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         Seed of the policy and of the exploration.
     shadow : Plan, optional
         A policy that sees all decisions and rewards but decides nothing.
+    marks : list of Mark, optional
+        What the page shows beside the detected changes. Nothing is learned from marks.
     """
 
     policy: str = "driftucb"
@@ -76,6 +87,8 @@ class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     seed: Annotated[int, Meta(ge=0, lt=1 << 62)] = 0
     shadow: Plan | None = None
     feature_names: list[Name] | None = None
+    # Left out where there are none, so that settings are written as they were before there were marks.
+    marks: Annotated[list[Mark], Meta(max_length=_MOST_MARKS)] | UnsetType = UNSET
 
     @property
     def model_key(self) -> tuple[Any, ...]:
@@ -100,6 +113,9 @@ def check(config: LoopConfig) -> None:
         raise ValueError("reward_range: expected the lower end first")
     if config.feature_names is not None and len(config.feature_names) != (config.dim or 0):
         raise ValueError(f"feature_names: expected {config.dim or 0} names, got {len(config.feature_names)}")
+    for mark in config.marks or []:
+        if mark.time.timestamp() < 0.0:
+            raise ValueError(f"marks: expected times since 1970, got {mark.time.isoformat()}")
     policy = builder(config, Plan(config.policy, config.settings))()
     low, high = bounds(config, policy)
     if config.default_reward is not None and not low <= config.default_reward <= high:

@@ -134,10 +134,13 @@ def scopes(facts: Facts) -> Markup:
 
 
 def history(facts: Facts) -> Markup:
-    """The latest changes, latest first."""
+    """The latest changes and marks, latest first."""
+    changes = [(event.time, event, "") for event in facts.all_events]
+    marks = [(time, None, text) for time, text in facts.marks if time <= facts.now]
+    found = sorted([*marks, *changes], key=lambda entry: entry[0])
     return render(
         "history.html",
-        events=facts.all_events[: -_MOST_HISTORY - 1 : -1],
+        entries=found[: -_MOST_HISTORY - 1 : -1],
         scoped=facts.config.scoped,
-        more=len(facts.all_events) > _MOST_HISTORY,
+        more=len(found) > _MOST_HISTORY,
     )
