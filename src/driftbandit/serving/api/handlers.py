@@ -18,7 +18,7 @@ from driftbandit.serving.api.service import Service
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import BatchReward, CatalogueRequest, DecisionRequest, LoopRequest
 from driftbandit.serving.log import export
-from driftbandit.serving.loop.config import LoopConfig
+from driftbandit.serving.loop.config import LoopConfig, completed
 from driftbandit.serving.loop.events import Refused
 
 _PAUSE_S = 0.5
@@ -55,6 +55,7 @@ class Handlers:
         given = _loop.decode(request.body)
         config = LoopConfig(**{name: getattr(given, name) for name in LoopConfig.__struct_fields__})
         try:
+            config = await asyncio.to_thread(completed, config)
             await asyncio.to_thread(self._service.rehearse, config)
         except ValueError as error:
             raise HTTPError(422, str(error)) from error

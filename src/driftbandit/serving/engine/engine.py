@@ -11,6 +11,7 @@ from collections.abc import Callable
 from math import inf
 
 import msgspec
+import numpy as np
 
 from driftbandit.serving.engine.commands import Answers, Commands, advance
 from driftbandit.serving.engine.messages import (
@@ -27,8 +28,9 @@ from driftbandit.serving.engine.shards import Parts
 from driftbandit.serving.engine.storage import committed, configured, gather, load_loop, news, save, settings
 from driftbandit.serving.loop import events as log
 from driftbandit.serving.loop.arms import check_different
-from driftbandit.serving.loop.config import LoopConfig, check
-from driftbandit.serving.loop.events import Catalogued, Configured, Refused
+from driftbandit.serving.loop.config import LoopConfig, check, completed
+from driftbandit.serving.loop.encoding import NamedFeatures
+from driftbandit.serving.loop.events import Catalogued, Configured, NamedArms, Refused
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.model import read_model
 from driftbandit.serving.stores.base import LoopRow, Store, VersionConflict
@@ -130,6 +132,7 @@ class Engine:
         """
         check_name("loop", name)
         try:
+            config = completed(config)
             check(config)
         except ValueError as error:
             raise Refused(422, str(error)) from error
@@ -168,16 +171,26 @@ class Engine:
     def put_arms(self, name: str, arms: CatalogueRequest) -> Configuration:
         """Replace the catalogue."""
         parts = self._parts(name)
-        config = parts.config
+        event = self._catalogued(parts.config, arms)
+        self.store.put_arms(parts.row.number, log.encode(event))
+        self.refresh()
+        return self.configuration(name)
+
+    def _catalogued(self, config: LoopConfig, arms: CatalogueRequest) -> Catalogued:
+        """The event of a new catalogue, if it fits the loop's settings."""
         ids, features = split_arms(arms.arms)
+        check_different(ids)
+        if config.encoder:
+            if isinstance(features, np.ndarray):
+                raise Refused(422, "arms: expected features by name, since this loop has an encoder, got numbers")
+            NamedFeatures(config.encoder).check(ids, features)
+            return NamedArms(self._clock(), 0, list(ids), None, features or [{}] * len(ids))
+        if isinstance(features, list):
+            raise Refused(422, "arms: this loop has no encoder in its settings, so features are lists of numbers")
         if (features is None) != (config.dim is None) or (features is not None and features.shape[1] != config.dim):
             got = None if features is None else features.shape[1]
             raise Refused(422, f"arms: the loop's dim is {config.dim}, got {got} features per arm")
-        check_different(ids)
-        body = None if features is None else features.tobytes()
-        self.store.put_arms(parts.row.number, log.encode(Catalogued(self._clock(), 0, list(ids), body)))
-        self.refresh()
-        return self.configuration(name)
+        return Catalogued(self._clock(), 0, list(ids), None if features is None else features.tobytes())
 
     def look_up(self, name: str, ids: list[str]) -> None:
         """Read what the store knows about these decisions, all at once, before commands name them."""

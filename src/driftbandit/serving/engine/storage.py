@@ -75,7 +75,7 @@ def news(loop: Loop, row: LoopRow, now: int) -> list[Configured | Catalogued]:
     if row.arms is not None and loop.state.arms_version != row.arms_version:
         arms = log.decode(row.arms)
         assert isinstance(arms, Catalogued)
-        found.append(Catalogued(now, row.arms_version, arms.ids, arms.features))
+        found.append(msgspec.structs.replace(arms, time=now, version=row.arms_version))
     return found
 
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from driftbandit.core import LARGEST, unknown_name
 from driftbandit.policies.base import PolicyBase
 from driftbandit.policies.registry import REGISTRY
 from driftbandit.policies.scoped.per_scope import SavedPolicy
 from driftbandit.policies.untold import build_untold
+from driftbandit.serving.loop.encoding import canonical, encoder_names
 
 Setting = bool | int | float | str | None
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
@@ -40,7 +41,7 @@ class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     dim : int, optional
         Number of features an arm has; None for context-free policies.
     feature_names : list of str, optional
-        What the page calls the features.
+        What the page calls the features; by default the encoder's names, if there is an encoder.
     scoped : bool
         Whether every scope has a model of its own; else one model serves everyone.
     window : float
@@ -59,6 +60,8 @@ class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         Seed of the policy and of the exploration.
     shadow : Plan, optional
         A policy that sees all decisions and rewards but decides nothing.
+    encoder : dict, optional
+        What `Encoder.to_json` returned. Contexts and arms are then given by name, and `dim` is the encoder's.
     """
 
     policy: str = "driftucb"
@@ -76,16 +79,41 @@ class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     seed: Annotated[int, Meta(ge=0, lt=1 << 62)] = 0
     shadow: Plan | None = None
     feature_names: list[Name] | None = None
+    # Left out of the JSON if there is none, as in the logs of earlier versions.
+    encoder: dict[str, Any] | UnsetType | None = UNSET
 
     @property
     def model_key(self) -> tuple[Any, ...]:
         """Settings that models depend on: if one changes, models start afresh."""
-        return (self.policy, self.settings, self.dim, self.scoped, self.seed, self.reward_range)
+        return (self.policy, self.settings, self.dim, self.scoped, self.seed, self.reward_range, self.encoder)
 
     @property
     def shadow_key(self) -> tuple[Any, ...]:
         """Settings that the shadow's models depend on."""
-        return (self.shadow, self.dim, self.scoped, self.seed, self.reward_range)
+        return (self.shadow, self.dim, self.scoped, self.seed, self.reward_range, self.encoder)
+
+    @property
+    def shown_names(self) -> Sequence[str] | None:
+        """What to call the features: their given names, the encoder's, or None."""
+        return self.feature_names or (encoder_names(self.encoder) if self.encoder else None)
+
+
+def completed(config: LoopConfig) -> LoopConfig:
+    """The settings with all that follows from the encoder; they stay as they are if there is none.
+
+    Raises
+    ------
+    ValueError
+        If the encoder cannot be used, or `dim` is given and not the encoder's.
+    """
+    if not isinstance(config.encoder, dict):
+        return msgspec.structs.replace(config, encoder=UNSET)
+    encoder, dim = canonical(config.encoder)
+    if config.dim not in (None, dim):
+        raise ValueError(f"dim: expected {dim}, the encoder's, or nothing, got {config.dim}")
+    if dim > _LARGEST_DIM:
+        raise ValueError(f"encoder: expected at most {_LARGEST_DIM:,} features, got {dim:,}")
+    return msgspec.structs.replace(config, encoder=encoder, dim=dim)
 
 
 def check(config: LoopConfig) -> None:
