@@ -99,7 +99,5 @@ def _summary(log: DecisionLog, policy: Any, lessons: Lessons, model: Path, *, na
         name_and_settings(policy)
     except ValueError:
         return
-    if policy.dim is None:  # the service has its own numbers for arms
-        return
     yield "In the service:"
     yield f"  driftbandit serve --insecure-local --loop NAME --model {shlex.quote(str(model))}"

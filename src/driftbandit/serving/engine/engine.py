@@ -25,7 +25,16 @@ from driftbandit.serving.engine.messages import (
 )
 from driftbandit.serving.engine.reading import state_bytes
 from driftbandit.serving.engine.shards import Parts
-from driftbandit.serving.engine.storage import committed, configured, gather, load_loop, news, save, settings
+from driftbandit.serving.engine.storage import (
+    committed,
+    configured,
+    gather,
+    lacks_arms,
+    load_loop,
+    news,
+    save,
+    settings,
+)
 from driftbandit.serving.loop import events as log
 from driftbandit.serving.loop.arms import check_different
 from driftbandit.serving.loop.config import LoopConfig, check, completed
@@ -148,14 +157,20 @@ class Engine:
         return version == 1, self.configuration(name)
 
     def put_model(self, name: str, file: bytes) -> Configuration:
-        """Let all models of a loop start afresh, each as a copy of the policy in a file."""
+        """Let all models of a loop start afresh, each as a copy of the policy in a file.
+
+        The loop gets the file's encoder, and the file's items as its catalogue if it has no catalogue that fits.
+        """
         parts = self._parts(name)
         try:
-            model = read_model(parts.config, file)
+            config, model, arms = read_model(parts.config, file)
         except ValueError as error:
             raise Refused(422, str(error)) from error
-        if model != configured(parts.row).model:
-            self._put(name, parts.row.version, parts.config, model)
+        if model != configured(parts.row).model or config != parts.config:
+            self._put(name, parts.row.version, config, model)
+        if arms is not None and lacks_arms(parts.row, arms):
+            self.store.put_arms(parts.row.number, log.encode(arms))
+            self.refresh()
         return self.configuration(name)
 
     def _put(self, name: str, expected: int, config: LoopConfig, model: bytes | None) -> int:

@@ -79,6 +79,11 @@ def news(loop: Loop, row: LoopRow, now: int) -> list[Configured | Catalogued]:
     return found
 
 
+def lacks_arms(row: LoopRow, arms: Catalogued) -> bool:
+    """Whether a loop has no catalogue yet, or one of another kind: numbers where these arms have names."""
+    return row.arms is None or type(log.decode(row.arms)) is not type(arms)
+
+
 def gather(loops: Iterable[Loop]) -> tuple[int, Batch]:
     """What a commit must make durable, and the number of its events."""
     batch = Batch()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from driftbandit.core import Floats, Ints
 from driftbandit.serving.loop.encoding import NamedFeatures
 from driftbandit.serving.loop.events import Record, Refused
-from driftbandit.serving.loop.randomness import arm_numbers
+from driftbandit.serving.loop.randomness import arm_number, arm_numbers
 
 MAX_ARMS = 10_000
 """How many arms a pool or a catalogue may have in a request."""
@@ -34,8 +34,6 @@ class Catalogue:
     ----------
     rows : dict
         The row of each id.
-    numbers : array
-        The number of each arm, for policies that know arms by number.
     """
 
     def __init__(self, ids: list[str], features: bytes | None, records: list[Record] | None = None) -> None:
@@ -43,7 +41,6 @@ class Catalogue:
         self.records = records
         self.encoded = features
         self.rows = {name: row for row, name in enumerate(ids)}
-        self.numbers = arm_numbers(ids)
         dim = 0 if features is None or not ids else len(features) // 8 // len(ids)
         self.features: Floats | None = (
             None if features is None else np.frombuffer(features).reshape(len(ids), dim).copy()
@@ -106,6 +103,8 @@ class Pools:
         Whether some policy knows arms by number.
     named : NamedFeatures, optional
         The loop's encoder; without one, features are arrays of numbers.
+    number : callable
+        Says by which number policies know an arm.
 
     Attributes
     ----------
@@ -122,15 +121,22 @@ class Pools:
     driftbandit.serving.loop.events.Refused: arms: 'c' is not in the catalogue
     """
 
-    __slots__ = ("_catalogue", "_dim", "_named", "_numbered", "_records", "known")
+    __slots__ = ("_catalogue", "_dim", "_named", "_number", "_numbered", "_records", "known")
 
     def __init__(
-        self, catalogue: Catalogue | None, dim: int | None, *, numbered: bool, named: NamedFeatures | None = None
+        self,
+        catalogue: Catalogue | None,
+        dim: int | None,
+        *,
+        numbered: bool,
+        named: NamedFeatures | None = None,
+        number: Callable[[str], int] = arm_number,
     ) -> None:
         self._catalogue = catalogue
         self._dim = dim
         self._numbered = numbered
         self._named = named
+        self._number = number
         self._records: list[Record] | None = None
         self.known: dict[tuple[str, ...] | None, Pool] = {}
 
@@ -182,8 +188,8 @@ class Pools:
             _check_ids(ids)
         records = self._found(named, ids) if features is None else named.records(ids or (), features)
         names = self._catalogue.ids if ids is None else ids  # type: ignore[union-attr]
-        numbers = arm_numbers(names) if self._numbered else None
-        return Pool(ids, names, named.encode(context, records), numbers, context=context, records=features)
+        encoded = named.encode(context, records)
+        return Pool(ids, names, encoded, self._numbers(names), context=context, records=features)
 
     def _found(self, named: NamedFeatures, ids: tuple[str, ...] | None) -> list[Record]:
         """Columns of arms that are given by id."""
@@ -208,19 +214,19 @@ class Pools:
             raise Refused(422, "arms: this loop has no features (dim), so arms are given by id")
         if features.shape[1] != self._dim:
             raise Refused(422, f"arms: expected {self._dim} features per arm, got {features.shape[1]}")
-        return Pool(ids, ids, features, arm_numbers(ids) if self._numbered else None, features.tobytes())
+        return Pool(ids, ids, features, self._numbers(ids), features.tobytes())
 
     def _whole(self) -> Pool:
         catalogue = self._catalogue
         if catalogue is None:
             raise Refused(422, "arms: expected a list, since this loop has no catalogue")
         self._check_dim(catalogue)
-        return Pool(None, catalogue.ids, catalogue.features, catalogue.numbers)
+        return Pool(None, catalogue.ids, catalogue.features, self._numbers(catalogue.ids))
 
     def _by_id(self, ids: tuple[str, ...]) -> Pool:
         _check_ids(ids)
         if self._dim is None:
-            return Pool(ids, ids, None, arm_numbers(ids))
+            return Pool(ids, ids, None, self._numbers(ids))
         catalogue = self._catalogue
         if catalogue is None:
             raise Refused(422, "arms: ids need a catalogue with features, and this loop has none")
@@ -230,8 +236,11 @@ class Pools:
             at = [rows[arm] for arm in ids]
         except KeyError as error:
             raise _not_there(error) from error
-        numbers = catalogue.numbers[at] if self._numbered else None
-        return Pool(ids, ids, catalogue.features.take(at, axis=0), numbers)  # type: ignore[union-attr]
+        features = catalogue.features.take(at, axis=0)  # type: ignore[union-attr]
+        return Pool(ids, ids, features, self._numbers(ids))
+
+    def _numbers(self, ids: Sequence[str]) -> Ints | None:
+        return arm_numbers(ids, self._number) if self._numbered else None
 
     def _check_dim(self, catalogue: Catalogue) -> None:
         have = None if catalogue.features is None else catalogue.features.shape[1]

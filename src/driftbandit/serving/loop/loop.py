@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from driftbandit.core import Floats
+from driftbandit.features.arms import number_of
 from driftbandit.serving.loop.arms import Pool, Pools
 from driftbandit.serving.loop.config import LoopConfig, Plan, bounds, builder
 from driftbandit.serving.loop.encoding import NamedFeatures
@@ -75,6 +76,7 @@ class Loop:
         "_limit",
         "_load",
         "_named",
+        "_number",
         "_numbered",
         "_on_arrival",
         "_window",
@@ -122,11 +124,14 @@ class Loop:
         self._named = NamedFeatures(config.encoder) if config.encoder else None
         self._on_arrival = config.learn == "arrival"
         self._numbered = shadow is not None or getattr(models.example, "dim", None) is None
+        self._number: Callable[[str], int] = number_of if state.numbers_as_library else arm_number
         self._renew_pools()
 
     def _renew_pools(self) -> None:
         state = self.state
-        self.pools = Pools(state.catalogue, state.config.dim, numbered=self._numbered, named=self._named)
+        self.pools = Pools(
+            state.catalogue, state.config.dim, numbered=self._numbered, named=self._named, number=self._number
+        )
 
     def _configured(self, event: Configured) -> None:
         main_afresh, shadow_afresh = self.state.configure(event)
@@ -277,7 +282,7 @@ class Loop:
             features = pool.features[event.index].tobytes()  # type: ignore[index]
         elif pool.features is not None:
             features = state.catalogue.rows[event.arm]  # type: ignore[union-attr]
-        number = arm_number(event.arm) if self._numbered else 0
+        number = self._number(event.arm) if self._numbered else 0
         owner = event.scope if state.config.scoped and event.scope is not None else EVERYONE
         main, shadow = state.epochs
         record = Open(event.id, seq, event.expires, owner, main, shadow, number, features, weight)

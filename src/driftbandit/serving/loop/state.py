@@ -8,6 +8,7 @@ import msgspec
 
 from driftbandit.core import Change
 from driftbandit.evaluation.anytime import RunningValue
+from driftbandit.policies.registry import REGISTRY
 from driftbandit.serving.loop.arms import Catalogue
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import AnyEvent, Catalogued, Configured, NamedArms, Record, Run, encode
@@ -178,17 +179,25 @@ class State:
     def configure(self, event: Configured) -> tuple[bool, bool]:
         """Take new settings; says whether the models, and those of the shadow policy, must start afresh."""
         self.advance(event)
-        before, config = self.config, _decode_config(event.config)
+        before, config, as_library = self.config, _decode_config(event.config), self.numbers_as_library
         first = self.version == 0
         self.version, self.config, self.encoded_config = event.version, config, event.config
         main = first or before.model_key != config.model_key or self.model != event.model
         self.model = event.model
-        shadow = first or before.shadow_key != config.shadow_key
+        shadow = first or before.shadow_key != config.shadow_key or self.numbers_as_library != as_library
         if shadow:
             self.counts.forget_shadow()
             self.shadow_value = RunningValue()
         self.epochs = self.epochs[0] + main, self.epochs[1] + shadow
         return main, shadow
+
+    @property
+    def numbers_as_library(self) -> bool:
+        """Whether policies know arms by the numbers that a `Recommender` gives them, and not by the service's own.
+
+        They do if a context-free model came from a file, which was written with these numbers.
+        """
+        return self.model is not None and not REGISTRY[self.config.policy].contextual
 
     def replace_arms(self, event: Catalogued) -> None:
         """Take a new catalogue; open decisions keep the features that their arms had."""

@@ -75,7 +75,7 @@ def moved(facts: Facts) -> Markup:
 
 
 def _feature(facts: Facts, feature: int) -> str:
-    names = facts.config.feature_names
+    names = facts.config.shown_names
     return f"feature {feature}" if names is None or feature >= len(names) else names[feature]
 
 
