@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from driftbandit import UCB1, DriftUCB, Encoder, LinUCB, LogisticUCB, PerScope, Recommender
+from driftbandit import UCB1, DriftUCB, Encoder, LinTS, LinUCB, LogisticUCB, PerScope, Recommender
 from driftbandit.cli import app
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.log.export import Wanted, ndjson, parquet
@@ -317,6 +317,14 @@ def test_a_loop_takes_policy_settings_and_names_from_the_file(tmp_path: Path) ->
     with pytest.raises(ValueError, match="loop: expected 1 to 200 printable"):
         begin_loop(store, "", other)
     store.close()
+
+
+def test_a_policy_with_a_large_seed_can_be_served(tmp_path: Path) -> None:
+    # `driftbandit audit --model` writes such files: every policy gets a seed of 31 bits there.
+    config, _, _ = loop_of(file_of(learned(LinTS(3, seed=1_588_365_138)), tmp_path))
+    assert config.settings["seed"] == 1_588_365_138
+    with pytest.raises(ValueError, match="settings: seed: expected at most"):
+        loop_of(file_of(LinTS(3, seed=1 << 62), tmp_path))
 
 
 def test_a_file_that_cannot_be_served_makes_no_loop(tmp_path: Path) -> None:

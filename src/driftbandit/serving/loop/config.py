@@ -19,6 +19,7 @@ Setting = bool | int | float | str | None
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
 _LARGEST_SETTING = 10_000_000
+_LARGEST_SEED = (1 << 62) - 1
 _LARGEST_DIM = 2_000
 
 SERVED = tuple(name for name, entry in REGISTRY.items() if entry.served)
@@ -76,7 +77,7 @@ class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     reward_range: (
         tuple[Annotated[float, Meta(ge=-LARGEST, le=LARGEST)], Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]] | None
     ) = None
-    seed: Annotated[int, Meta(ge=0, lt=1 << 62)] = 0
+    seed: Annotated[int, Meta(ge=0, le=_LARGEST_SEED)] = 0
     shadow: Plan | None = None
     feature_names: list[Name] | None = None
     # Left out of the JSON if there is none, as in the logs of earlier versions.
@@ -144,8 +145,9 @@ def builder(config: LoopConfig, plan: Plan) -> Callable[[], SavedPolicy]:
     if plan.policy not in SERVED:
         raise ValueError(unknown_name("policy", plan.policy, SERVED))
     for key, value in plan.settings.items():
-        if isinstance(value, int) and abs(value) > _LARGEST_SETTING:
-            raise ValueError(f"settings: {key[:100]}: expected at most {_LARGEST_SETTING:,}, got {value}")
+        most = _LARGEST_SEED if key == "seed" else _LARGEST_SETTING  # a seed takes no memory
+        if isinstance(value, int) and abs(value) > most:
+            raise ValueError(f"settings: {key[:100]}: expected at most {most:,}, got {value}")
 
     def build() -> SavedPolicy:
         made = build_untold(
