@@ -11,7 +11,6 @@ from collections.abc import Callable
 from math import inf
 
 import msgspec
-import numpy as np
 
 from driftbandit.serving.engine.commands import Answers, Commands, advance
 from driftbandit.serving.engine.messages import (
@@ -38,7 +37,7 @@ from driftbandit.serving.engine.storage import (
 from driftbandit.serving.loop import events as log
 from driftbandit.serving.loop.arms import check_different
 from driftbandit.serving.loop.config import LoopConfig, check, completed
-from driftbandit.serving.loop.encoding import NamedFeatures
+from driftbandit.serving.loop.encoding import NamedFeatures, numbers_only
 from driftbandit.serving.loop.events import Catalogued, Configured, NamedArms, Refused
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.model import read_model
@@ -196,16 +195,14 @@ class Engine:
         ids, features = split_arms(arms.arms)
         check_different(ids)
         if config.encoder:
-            if isinstance(features, np.ndarray):
-                raise Refused(422, "arms: expected features by name, since this loop has an encoder, got numbers")
             NamedFeatures(config.encoder).check(ids, features)
-            return NamedArms(self._clock(), 0, list(ids), None, features or [{}] * len(ids))
-        if isinstance(features, list):
-            raise Refused(422, "arms: this loop has no encoder in its settings, so features are lists of numbers")
-        if (features is None) != (config.dim is None) or (features is not None and features.shape[1] != config.dim):
-            got = None if features is None else features.shape[1]
+            records = features if isinstance(features, list) else [{}] * len(ids)
+            return NamedArms(self._clock(), 0, list(ids), None, records)
+        rows = numbers_only(features)
+        got = None if rows is None else rows.shape[1]
+        if got != config.dim:
             raise Refused(422, f"arms: the loop's dim is {config.dim}, got {got} features per arm")
-        return Catalogued(self._clock(), 0, list(ids), None if features is None else features.tobytes())
+        return Catalogued(self._clock(), 0, list(ids), None if rows is None else rows.tobytes())
 
     def look_up(self, name: str, ids: list[str]) -> None:
         """Read what the store knows about these decisions, all at once, before commands name them."""

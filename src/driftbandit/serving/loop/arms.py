@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from driftbandit.core import Floats, Ints
-from driftbandit.serving.loop.encoding import NamedFeatures
+from driftbandit.serving.loop.encoding import NamedFeatures, numbers_only
 from driftbandit.serving.loop.events import Record, Refused
 from driftbandit.serving.loop.randomness import arm_number, arm_numbers
 
@@ -159,10 +159,8 @@ class Pools:
             return self._by_name(self._named, arms, features, context)
         if context is not None:
             raise Refused(422, "context: this loop has no encoder in its settings, so it takes no context")
-        if isinstance(features, list):
-            raise Refused(422, "arms: this loop has no encoder in its settings, so features are lists of numbers")
-        if features is not None:
-            return self._with_features(tuple(arms or ()), features)
+        if (rows := numbers_only(features)) is not None:
+            return self._with_features(tuple(arms or ()), rows)
         ids = None if arms is None else tuple(arms)
         pool = self.known.get(ids)
         if pool is None:
@@ -181,15 +179,14 @@ class Pools:
     ) -> Pool:
         if context is None:
             raise Refused(422, "context: expected an object of columns, since this loop has an encoder, got nothing")
-        if isinstance(features, np.ndarray):
-            raise Refused(422, "arms: expected features by name, since this loop has an encoder, got lists of numbers")
         ids = None if arms is None else tuple(arms)
         if ids is not None:
             _check_ids(ids)
         records = self._found(named, ids) if features is None else named.records(ids or (), features)
         names = self._catalogue.ids if ids is None else ids  # type: ignore[union-attr]
         encoded = named.encode(context, records)
-        return Pool(ids, names, encoded, self._numbers(names), context=context, records=features)
+        given = features if isinstance(features, list) else None
+        return Pool(ids, names, encoded, self._numbers(names), context=context, records=given)
 
     def _found(self, named: NamedFeatures, ids: tuple[str, ...] | None) -> list[Record]:
         """Columns of arms that are given by id."""

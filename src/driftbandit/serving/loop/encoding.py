@@ -21,6 +21,7 @@ from functools import lru_cache
 from typing import Annotated, Any
 
 import msgspec
+import numpy as np
 from msgspec import Meta
 
 from driftbandit.core import LARGEST, Floats
@@ -91,14 +92,16 @@ class NamedFeatures:
         """Number of features of an arm."""
         return self.encoder.dim
 
-    def records(self, ids: Sequence[str], given: Sequence[Record] | None) -> list[Record]:
+    def records(self, ids: Sequence[str], given: Floats | Sequence[Record] | None) -> list[Record]:
         """The columns of arms in the form that `encode` takes; a column 'id' is filled in.
 
         Raises
         ------
         Refused
-            If a column is unknown, or no columns are given where the encoder needs them.
+            If features are numbers, a column is unknown, or no columns are given where the encoder needs them.
         """
+        if isinstance(given, np.ndarray):
+            raise Refused(422, "arms: expected features by name, since this loop has an encoder, got lists of numbers")
         if given is None:
             if not self.ids_suffice:
                 raise Refused(422, f"arms: expected features by name for every arm: {_listed(self.arm_columns)}")
@@ -122,11 +125,18 @@ class NamedFeatures:
         except ValueError as error:
             raise Refused(422, str(error)) from error
 
-    def check(self, ids: Sequence[str], given: Sequence[Record] | None) -> None:
+    def check(self, ids: Sequence[str], given: Floats | Sequence[Record] | None) -> None:
         """Refuse arms that the encoder cannot use."""
         records = self.records(ids, given)
         for start in range(0, len(records), _CHECKED):
             self.encode({}, records[start : start + _CHECKED])
+
+
+def numbers_only(features: Floats | list[Record] | None) -> Floats | None:
+    """The features of arms of a loop without an encoder; refuses features by name."""
+    if isinstance(features, list):
+        raise Refused(422, "arms: this loop has no encoder in its settings, so features are lists of numbers")
+    return features
 
 
 def canonical(described: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
