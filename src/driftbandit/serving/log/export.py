@@ -35,6 +35,7 @@ from driftbandit.serving.stores.base import Store
 
 _READ = 2_000
 _ROW_GROUP = 50_000
+_PLAIN: dict[str, Any] = {name: kind for kind, name in log.KINDS.items() if kind not in (NamedArms, NamedDecision)}
 _NAMED = {"arms": (NamedArms, "records"), "decision": (NamedDecision, "context")}
 """Kinds of events that loops with an encoder have in a form of their own, and the field that tells."""
 
@@ -88,10 +89,9 @@ def as_row(seq: int, name: str, shard: int, event: AnyEvent) -> dict[str, Any]:
 
 def from_row(row: dict[str, Any]) -> AnyEvent:
     """The event of an exported row; raises ValueError, TypeError or KeyError if the row is no event."""
-    kinds: dict[str, Any] = {name: kind for kind, name in reversed(log.KINDS.items())}
-    kind = kinds.get(row["kind"])
+    kind = _PLAIN.get(row["kind"])
     if kind is None:
-        raise ValueError(f"kind: expected one of {', '.join(log.KINDS.values())}, got {row['kind']!r}")
+        raise ValueError(f"kind: expected one of {', '.join(_PLAIN)}, got {row['kind']!r}")
     named, field = _NAMED.get(row["kind"], (kind, ""))
     if row.get(field) is not None:
         kind = named
