@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from driftbandit import Encoder
 from driftbandit.client import Client, ServiceError
+from driftbandit.features import Category, Flag
 
 
 def test_the_client(tmp_path: Path) -> None:
@@ -35,6 +37,7 @@ def ask_everything(url: str) -> None:
         client.decide([])
     assert client.stats()["totals"]["decisions"] == 1
     assert client.changes() == []
+    ask_by_name(Client(url, "songs", timeout=60))
     client.close()
     nobody = Client("http://127.0.0.1:9", "x", retries=1, timeout=0.5)
     lost = nobody.decide(["a", "b"], fallback="b")
@@ -44,3 +47,14 @@ def ask_everything(url: str) -> None:
         nobody.decide(["a"])
     with pytest.raises(ValueError, match="url"):
         Client("ftp://x", "x")
+
+
+def ask_by_name(client: Client) -> None:
+    encoder = Encoder([Flag("member")], [Category("genre", ["jazz", "metal"])])
+    client.put_loop({"policy": "linucb", "encoder": encoder.to_json()})
+    client.put_arms([{"id": "a", "features": {"genre": "jazz"}}, {"id": "b", "features": {"genre": "metal"}}])
+    assert client.decide(["b"], context={"member": True}).arm == "b"
+    assert client.decide([{"id": "c", "features": {}}], context={}).arm == "c"
+    with pytest.raises(ServiceError, match="422: context: unknown column 'nobody'"):
+        client.decide(context={"nobody": 1})
+    client.close()

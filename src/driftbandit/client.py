@@ -95,6 +95,7 @@ class Client:
         self,
         arms: Sequence[str] | Sequence[dict[str, Any]] | None = None,
         *,
+        context: dict[str, Any] | None = None,
         scope: str | None = None,
         decision_id: str | None = None,
         fallback: str | None = None,
@@ -104,7 +105,10 @@ class Client:
         Parameters
         ----------
         arms : sequence, optional
-            Ids from the catalogue, or ``{"id": ..., "features": [...]}``; without any, the whole catalogue.
+            Ids from the catalogue, or ``{"id": ..., "features": [...]}``; without any, the whole catalogue. In a loop
+            with an encoder, features are dictionaries.
+        context : dict, optional
+            Who is asking, by column, for a loop with an encoder.
         scope : str, optional
             Whose model decides.
         decision_id : str, optional
@@ -113,6 +117,8 @@ class Client:
             Arm to play if the service cannot be reached; without a fallback, ServiceError is raised.
         """
         body: dict[str, Any] = {"decision_id": decision_id or str(uuid.uuid4())}
+        if context is not None:
+            body["context"] = context
         if scope is not None:
             body["scope"] = scope
         if arms is not None:

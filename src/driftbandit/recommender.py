@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -263,17 +263,15 @@ class Recommender:
             Policies and reward models of your own that the file may name.
         """
         policy = load_policy(path, classes=classes)
-        with reading(path) as archive:
-            if _NOTE not in archive.namelist():
+        note = read_note(path)
+        with reading(path):
+            if note is None:
                 raise ValueError("it holds a policy without an encoder; read it with driftbandit.load")
-            note = json.loads(archive.read(_NOTE))
-            if note["format"] != FORMAT:
-                raise ValueError(f"its recommender has format {note['format']!r}; this version reads {FORMAT}")
-            if (note["encoder"] == "yours") != (encoder is not None):
+            if (note.encoder == "yours") != (encoder is not None):
                 raise ValueError("encoder: expected one exactly if the saved encoder was a function or a transformer")
-            if isinstance(note["encoder"], dict):
-                encoder = Encoder.from_json(note["encoder"])
-            return cls(encoder, policy, items={as_id(arm): dict(record) for arm, record in note["items"]})
+            if isinstance(note.encoder, Encoder):
+                encoder = note.encoder
+            return cls(encoder, policy, items=note.items)
 
     # Parts ---------------------------------------------------------------------------------------------------------
 
@@ -307,6 +305,27 @@ class Recommender:
     def _names(self, count: int) -> Sequence[str]:
         names: Sequence[str] | None = getattr(self.encoder, "names", None)
         return names if names is not None else [f"feature {place}" for place in range(count)]
+
+
+class Note(NamedTuple):
+    """What `Recommender.save` adds to a policy's file; the encoder is 'yours' if it was not an `Encoder`."""
+
+    encoder: Encoder | Literal["yours"] | None
+    items: dict[ArmId, Record]
+
+
+def read_note(path: str | os.PathLike[str]) -> Note | None:
+    """Read what `Recommender.save` added to a policy's file; None if the file holds a policy alone."""
+    with reading(path) as archive:
+        if _NOTE not in archive.namelist():
+            return None
+        note = json.loads(archive.read(_NOTE))
+        if note["format"] != FORMAT:
+            raise ValueError(f"its recommender has format {note['format']!r}; this version reads {FORMAT}")
+        encoder = note["encoder"]
+        if encoder is not None and encoder != "yours":
+            encoder = Encoder.from_json(encoder)
+        return Note(encoder, {as_id(arm): dict(record) for arm, record in note["items"]})
 
 
 def _decision(ids: list[ArmId], features: Floats | None, index: int, keywords: Mapping[str, Any]) -> Decision:

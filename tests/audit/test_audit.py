@@ -79,6 +79,9 @@ def test_the_report_says_it_in_words(found, tmp_path):
     report = artefact(found)
     assert "The world changed twice" in " ".join(report.text)
     assert "Propensities add up." in report.text[0]
+    changed = next(table for table in report.tables if table.title == "What changed?")
+    assert len(changed.cells) == sum(len(change.features) for change in found.changes)
+    assert sum(bool(row[0]) for row in changed.cells) == 2, "each date stands once"
     files = {path.name for path in publish(report, tmp_path)}
     assert {"audit.html", "audit.json", "audit.png"} <= files
     page = (tmp_path / "audit.html").read_text()

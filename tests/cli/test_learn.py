@@ -46,10 +46,10 @@ def test_blemishes_are_counted_and_columns_are_named_by_a_file(tmp_path):
     assert result.stdout.startswith("a.csv: 3 lines, 2 events\nskipped: reward not a number: 1 (a.csv:3)\n")
 
 
-def test_a_context_free_policy_is_for_the_library_alone(shop):
+def test_a_context_free_policy_is_for_the_library_and_the_service(shop):
     result = succeed("learn", "clicks.parquet", "--items", "items.parquet", "--policy", "ucb1", "--model", "m")
     assert "Recommender.load('m')" in result.stdout
-    assert "serve" not in result.stdout
+    assert "driftbandit serve --insecure-local --loop NAME --model m" in result.stdout
     assert Recommender.load("m").policy.rounds == 600
 
 

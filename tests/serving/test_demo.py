@@ -31,7 +31,10 @@ def test_the_demo_detects_a_change_and_leaves_nothing_behind(tmp_path: Path, how
             while not client.get("/v1/loops/front-page/changes").json()["changes"]:
                 assert time.monotonic() < deadline
                 time.sleep(0.5)
-            assert client.get("/?loop=front-page").status_code == 200
+            marks = client.get("/v1/loops/front-page").json()["config"]["marks"]
+            assert {mark["label"] for mark in marks} == {"tastes shift"}
+            page = client.get("/?loop=front-page").text
+            assert page.count('<li class="note">') >= len(marks), "later ones may have joined them"
             with client.stream("GET", "/live?loop=front-page") as answer:  # somebody still looks
                 next(answer.iter_lines())
                 assert end(running, how) == "stopped\n"

@@ -1,4 +1,4 @@
-"""The first section of docs/service.md, typed as it stands: every command works and answers what the page says."""
+"""Sections of docs/service.md, typed as they stand: every command works and answers what the page says."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "service.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
-def steps() -> list[tuple[str, str]]:
-    """Commands of the section and what the page says that they print."""
-    section = PAGE.read_text(encoding="utf-8").split("in five minutes\n")[1].split("\n## ")[0]
+def steps(title: str) -> list[tuple[str, str]]:
+    """Commands of a section and what the page says that they print."""
+    section = PAGE.read_text(encoding="utf-8").split(f"{title}\n", 1)[1].split("\n## ")[0]
     found = []
     for block in BLOCK.findall(section):
         for entry in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
@@ -39,14 +39,15 @@ def matches(said: str, printed: str) -> bool:
 
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
-def test_the_commands_do_what_the_page_says(tmp_path: Path) -> None:
-    (tmp_path / "driftbandit").write_text(
-        f'#!/bin/sh\nexec {sys.executable} -c "from driftbandit.cli import app; app()" "$@"\n'
-    )
-    (tmp_path / "driftbandit").chmod(0o755)
+@pytest.mark.parametrize(("title", "count"), [("in five minutes", 10), ("## Named features", 10)])
+def test_the_commands_do_what_the_page_says(tmp_path: Path, title: str, count: int) -> None:
+    program = '-c "from driftbandit.cli import app; app()"'
+    for command, arguments in {"driftbandit": program, "python3": ""}.items():
+        (tmp_path / command).write_text(f'#!/bin/sh\nexec {sys.executable} {arguments} "$@"\n')
+        (tmp_path / command).chmod(0o755)
     typed = 0
     with live(build_app(f"sqlite:{tmp_path / 'driftbandit.db'}", secure=False)) as url:
-        for command, said in steps():
+        for command, said in steps(title):
             if command.startswith(("python3 -m venv", ". .venv", "pip install", "driftbandit serve", "curl -H")):
                 continue  # what the test has done in other ways, or needs the key just made
             done = subprocess.run(
@@ -61,4 +62,4 @@ def test_the_commands_do_what_the_page_says(tmp_path: Path) -> None:
             if said and "keys create" not in command:  # whose answer differs each time
                 assert matches(said, done.stdout), (command, said, done.stdout)
             typed += 1
-    assert typed == 10
+    assert typed == count

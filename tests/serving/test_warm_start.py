@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from driftbandit import UCB1, DriftUCB, Encoder, LinUCB, LogisticUCB, PerScope, Recommender
+from driftbandit import UCB1, DriftUCB, Encoder, LinTS, LinUCB, LogisticUCB, PerScope, Recommender
 from driftbandit.cli import app
 from driftbandit.serving.engine.clock import wall
 from driftbandit.serving.engine.engine import Engine
@@ -196,13 +196,13 @@ def test_bad_files_are_refused_and_change_nothing(world: World, tmp_path: Path) 
 
 @pytest.mark.parametrize("place", range(0, 2000, 61))
 def test_a_damaged_file_is_refused_or_holds_the_same_policy(tmp_path: Path, place: int) -> None:
-    config, state = loop_of(file_of(learned(LinUCB(3)), tmp_path))
+    whole = loop_of(file_of(learned(LinUCB(3)), tmp_path))
     damaged = bytearray(file_of(learned(LinUCB(3)), tmp_path))
     damaged[place % len(damaged)] ^= 0x55
     found = None
     with contextlib.suppress(ValueError):  # and nothing else
         found = loop_of(bytes(damaged))
-    assert found is None or found == (config, state)
+    assert found is None or found == whole
 
 
 def test_a_huge_dim_is_refused_before_memory_is_set_aside(tmp_path: Path, world: World) -> None:
@@ -222,10 +222,58 @@ def test_a_huge_dim_is_refused_before_memory_is_set_aside(tmp_path: Path, world:
         world.engine.put_model("x", packed.getvalue())
 
 
-def test_context_free_policies_are_refused_with_the_reason(world: World, tmp_path: Path) -> None:
+def test_context_free_policies_go_on_where_the_recommender_stopped(world: World, tmp_path: Path) -> None:
+    made = Recommender(None, UCB1(reward_range=(0.0, 1.0)), items={arm: {} for arm in ("tea", "cup", "pot")})
+    pays = {"tea": 0.2, "cup": 0.9, "pot": 0.5}
+    for _ in range(30):
+        decision = made.choose({})
+        made.learn(decision, pays[str(decision.arm)])
+    world.loop(policy="ucb1", floor=0.0, learn="arrival", draws=1)
+    world.engine.put_model("x", file_of(made, tmp_path))
+    for number in range(30):
+        expected = made.choose({})
+        _, answer = world.decide(str(number), None)  # the file's items are the catalogue
+        assert answer.arm == expected.arm
+        world.reward(str(number), pays[answer.arm])
+        made.learn(expected, pays[answer.arm])
+    assert state_of(world) == as_bytes(made.policy)
+    before = world.check()
+    world.restart()
+    assert world.check() == before
+    world.engine.snapshot()
+    world.restart()
+    assert world.check() == before
+    world.decide("by id", ["cup", "tea"])
+    world.check()
+
+
+def test_a_shadow_that_knows_arms_by_number_starts_afresh_when_the_numbers_change(world: World, tmp_path: Path) -> None:
+    made = Recommender(None, UCB1(reward_range=(0.0, 1.0)), items={arm: {} for arm in ("tea", "cup")})
+    world.loop(policy="ucb1", shadow=Plan("ucb1"), learn="arrival")
+    for number in range(4):
+        world.decide(str(number), ["tea", "cup"])
+        world.reward(str(number), 1.0)
+    shadow = world.engine.parts("x")[0].learner.shadow
+    assert shadow is not None
+    assert shadow.get("").rounds == 4
+    world.engine.put_model("x", file_of(made, tmp_path))
+    world.engine.commit()
+    shadow = world.engine.parts("x")[0].learner.shadow
+    assert shadow is not None
+    assert shadow.get("").rounds == 0
+    world.decide("next", ["tea", "cup"])
+    world.check()
+
+
+def test_context_free_policies_are_refused_if_the_file_does_not_say_which_arm_is_which(
+    world: World, tmp_path: Path
+) -> None:
     world.loop(policy="ucb1", dim=None)
-    with pytest.raises(Refused, match="knows arms by number"):
+    with pytest.raises(Refused, match="this file does not say which"):
         world.engine.put_model("x", file_of(UCB1(), tmp_path))
+    with pytest.raises(Refused, match="expected arms with texts as ids, as the service has, got 7"):
+        world.engine.put_model("x", file_of(Recommender(None, UCB1(), items={7: {}}), tmp_path))
+    assert world.engine.configuration("x").version == 1
 
 
 def test_a_log_with_a_broken_model_is_refused_by_rerun(world: World, tmp_path: Path) -> None:
@@ -260,7 +308,9 @@ def test_a_loop_takes_policy_settings_and_names_from_the_file(tmp_path: Path) ->
     engine = Engine(store, wall)
     config = engine.configuration("x").config
     assert (config.policy, config.settings, config.dim) == ("driftucb", {"delta": 0.01}, made.encoder.dim)
-    assert config.feature_names == list(made.encoder.names)
+    assert Encoder.from_json(config.encoder) == made.encoder
+    assert config.shown_names == made.encoder.names
+    assert engine.configuration("x").arms_version == 1  # its items
     other = tmp_path / "other.policy"
     LinUCB(3).save(other)
     with pytest.raises(ValueError, match="loop 'x' exists and did not begin with"):
@@ -268,6 +318,14 @@ def test_a_loop_takes_policy_settings_and_names_from_the_file(tmp_path: Path) ->
     with pytest.raises(ValueError, match="loop: expected 1 to 200 printable"):
         begin_loop(store, "", other)
     store.close()
+
+
+def test_a_policy_with_a_large_seed_can_be_served(tmp_path: Path) -> None:
+    # `driftbandit audit --model` writes such files: every policy gets a seed of 31 bits there.
+    config, _, _ = loop_of(file_of(learned(LinTS(3, seed=1_588_365_138)), tmp_path))
+    assert config.settings["seed"] == 1_588_365_138
+    with pytest.raises(ValueError, match="settings: seed: expected at most"):
+        loop_of(file_of(LinTS(3, seed=1 << 62), tmp_path))
 
 
 def test_a_file_that_cannot_be_served_makes_no_loop(tmp_path: Path) -> None:
@@ -309,14 +367,12 @@ def test_a_killed_service_comes_back_with_the_model(tmp_path: Path, make_server:
     file = shop(tmp_path)
     server = make_server(f"sqlite:{tmp_path / 'a.db'}", loop="news", model=file)
     server.start()
-    made = Recommender.load(file)
-    features = made.encoder.encode({"device": "phone"}, list(made.items.values()))
-    arms = [{"id": str(arm), "features": row.tolist()} for arm, row in zip(made.items, features, strict=True)]
+    asked = {"decision_id": "a", "context": {"device": "phone"}}
     path = f"{server.url}/v1/loops/news"
     with httpx.Client(timeout=60) as http:
         first = http.get(f"{path}/scopes").json()["shared"]
         assert first["rounds"] == 20
-        answer = http.post(f"{path}/decisions", json={"decision_id": "a", "arms": arms}).json()
+        answer = http.post(f"{path}/decisions", json=asked).json()
         http.post(f"{path}/decisions/a/reward", json={"value": 1.0})
         server.kill()
         file.unlink()  # the log has all that is needed
@@ -324,7 +380,7 @@ def test_a_killed_service_comes_back_with_the_model(tmp_path: Path, make_server:
         server.start()
         assert http.get(f"{path}/scopes").json()["shared"] == first
         assert http.get(path).json()["has_model"] is True
-        assert http.post(f"{path}/decisions", json={"decision_id": "a", "arms": arms}).json() == answer
+        assert http.post(f"{path}/decisions", json=asked).json() == answer
 
 
 def test_over_http(http: httpx.Client, tmp_path: Path) -> None:

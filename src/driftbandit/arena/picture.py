@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MOST = 10
 """Policies drawn."""
 
-_PANELS = 4
+_PANELS = 3
 """Panels side by side."""
 
 _WIDTH = 9.0
@@ -123,4 +123,6 @@ def _draw(axes: Axes, row: int, ratios: Floats, colour: str) -> None:
     axes.plot(found, np.full(len(found), row), "o", color=colour, markersize=3.5, alpha=0.45, markeredgewidth=0)
     axes.plot(mean, row, "o", color=colour, markersize=7.5, markeredgecolor="white", markeredgewidth=0.7)
     text = f"{mean:.2f}" if mean < 1.995 else f"{mean:.1f}" if mean < 9.95 else f"{mean:.0f}"
-    axes.annotate(text, (mean, row), xytext=(0, 5), textcoords="offset points", fontsize=8.5, ha="center")
+    # Without a background, the line at 1 strikes the number through; above the dots, it would cut them.
+    above = axes.annotate(text, (mean, row), (0, 5), textcoords="offset points", fontsize=8.5, ha="center", zorder=1.0)
+    above.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 0.5})

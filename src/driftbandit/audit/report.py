@@ -31,14 +31,14 @@ def artefact(found: Audit, model: str | os.PathLike[str] | None = None) -> Artef
     """The report of an audit; `model` is the file to which its favourite was written."""
     tables = [
         _trust_table(found),
-        *([_changes_table(found)] if found.changes else []),
+        *([_changes_table(found), _features_table(found)] if found.changes else []),
         _policies_table(found),
         *([_tuned_table(found)] if found.tuned else []),
     ]
     return Artefact(
         name="audit",
-        title=f"Audit of {found.name}",
-        text=[*_answers(found, model), *found.warnings],
+        title=f"Audit of {Path(found.name).name}",
+        text=[*_answers(found, model), *(f"Warning: {warning}" for warning in found.warnings)],
         tables=tables,
         figures={"audit": _picture(found)},
         data=as_json(found, model),
@@ -70,14 +70,18 @@ def next_steps(found: Audit, model: str | os.PathLike[str] | None = None) -> lis
         return [
             "No candidate is surely better than the logger: keep it, and log more decisions with known propensities."
         ]
-    steps = [f"Run {best.name}: it would have earned {_more(best)} than the logger."]
+    gap, unit = best.difference, "clicks" if found.trust.clicks else "reward"
+    steps = [
+        f"Run {best.name}: it would have earned {gap.estimate:.3g} {unit} more per decision than the logger "
+        f"(95 % interval {gap.low:.3g} to {gap.high:.3g})."
+    ]
     if found.changes and not found.online.get(best.name):
         steps.append(
             f"The world changed, and {best.name} did not notice: compare it with driftucb again on a longer log."
         )
     policy = found.learned[found.favourite]
     command = serving_command(policy, model or "FILE", re.sub(r"[^A-Za-z0-9]+", "-", Path(found.name).stem).strip("-"))
-    write = "" if model is not None else "`--model FILE` writes it, having learned the whole log. "
+    write = "" if model is not None else "The option --model FILE writes it, having learned the whole log. "
     if command is not None:
         steps.append(f"{write}A service that begins where the log ends: {command}")
     return steps
@@ -133,24 +137,38 @@ def _changes_table(found: Audit) -> Table:
         (
             _when(change),
             f"{change.row:,} ({change.low_row:,} to {change.high_row:,})",
-            f"at most {change.false_alarm_rate:.1%}",
-            "; ".join(f"{one.name} {one.before:+.2f} → {one.after:+.2f}" for one in change.features)
-            or "none by itself",
+            f"at most {100.0 * change.false_alarm_rate:.1f} %",
             f"{change.cost:.3g}",
             _noticed(change, found),
         )
         for change in found.changes
     )
-    weights = "log-odds of a click" if found.trust.clicks else "units of reward"
     return Table(
         "Did the world change?",
-        ("when", "row, 95 %", "still logs with one", f"features, in {weights}", "cost per decision", "noticed online"),
+        ("when", "row (95 % interval)", "false alarms", "cost per decision", "noticed by policies, decisions later"),
         rows,
         note=(
-            "Found by looking at the whole log. 'Still logs with one' is how often a log of the same shape in which "
-            "nothing changes raises an alarm as strong. Cost is what acting on the old tastes loses until the next "
-            "change."
+            "Found by looking at the whole log. 'False alarms' says in how many logs of the same shape, in which "
+            "nothing changes, a change as strong would be found. Cost is what acting on the old tastes loses until "
+            "the next change."
         ),
+        numbers=False,
+    )
+
+
+def _features_table(found: Audit) -> Table:
+    """One row for each feature whose weight changed; the date stands in the first row of each change."""
+    rows = []
+    for change in found.changes:
+        features = [(one.name, f"{one.before:+.2f}", f"{one.after:+.2f}") for one in change.features]
+        for place, cells in enumerate(features or [("no feature by itself", "", "")]):
+            rows.append(("" if place else _when(change), *cells))
+    weights = "the log-odds of a click" if found.trust.clicks else "units of reward"
+    return Table(
+        "What changed?",
+        ("when", "feature", "weight before", "after"),
+        tuple(rows),
+        note=f"Weights are in {weights}.",
         numbers=False,
     )
 
@@ -192,12 +210,12 @@ def _values_table(title: str, rows: Sequence[ValueRow], note: str) -> Table:
 
 def _picture(found: Audit) -> Picture:
     course = found.course
-    figure = Picture(figsize=(10.0, 4.2), layout="constrained")
+    figure = Picture(figsize=(8.0, 3.6), layout="constrained")
     axes = figure.add_subplot()
-    axes.plot(course.rows, course.policy, color=COLOURS[0], label=course.name)
+    axes.plot(course.rows, course.policy, color=COLOURS[0], label=f"{course.name}, estimated")
     axes.plot(course.rows, course.logger, color=COLOURS[6], label="logger")
     for number, change in enumerate(found.changes):
-        label = "change found in the whole log" if not number else None
+        label = "change found, 95 % interval" if not number else None
         axes.axvspan(change.low_row, change.high_row, color=COLOURS[1], alpha=0.15, linewidth=0)
         axes.axvline(change.row, color=COLOURS[1], label=label)
     axes.set_xlabel("decision")
@@ -209,9 +227,10 @@ def _picture(found: Audit) -> Picture:
     noticed = found.online.get(course.name, [])
     if noticed:
         floor = axes.get_ylim()[0]
-        axes.plot(noticed, [floor] * len(noticed), "^", color=COLOURS[2], clip_on=False, label=f"{course.name} noticed")
+        label = f"noticed by {course.name}"
+        axes.plot(noticed, [floor] * len(noticed), "^", ms=9, color=COLOURS[2], clip_on=False, label=label)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(loc="upper left", bbox_to_anchor=(0.0, 1.14), ncols=4, frameon=False)
+    figure.legend(loc="outside upper center", ncols=4, frameon=False, columnspacing=1.2, handlelength=1.4)
     return figure
 
 
@@ -219,11 +238,6 @@ def _when(change: WorldChange) -> str:
     if not _FIRST_DATE <= change.time < _SECONDS_UNTIL:
         return f"row {change.row:,}"
     return datetime.fromtimestamp(change.time, UTC).strftime("%d %b %Y %H:%M UTC")
-
-
-def _more(row: ValueRow) -> str:
-    gap = row.difference
-    return f"{gap.estimate:.3g} a decision more [{gap.low:.3g}, {gap.high:.3g}]"
 
 
 def _times(count: int) -> str:

@@ -229,6 +229,4 @@ def serving_command(policy: Any, model: str | os.PathLike[str], loop: str = "NAM
         name_and_settings(policy)
     except ValueError:
         return None
-    if policy.dim is None:  # the service has its own numbers for arms
-        return None
     return shlex.join(["driftbandit", "serve", "--insecure-local", "--loop", loop, "--model", str(model)])

@@ -2,7 +2,8 @@
 
 A reward is the share of an article that was read. Articles are mixtures of topics, and a taste says how much of an
 article is read, by topic: most of it on one or two favourite topics, little on the others. Favourites change every
-period; if each reader has their own taste, those of a third of the readers change.
+period; if each reader has their own taste, those of a third of the readers change. Each of these shifts is marked on
+the page, so that one sees how long it took to be detected.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ _ARTICLES = 40
 _SHOWN = 10
 _WINDOW_S = 2.0
 _NOISE = 0.1
+_MARKS = 100
 _LOVED, _OTHER = 0.85, 0.15
 
 
@@ -51,6 +54,7 @@ class Audience:
     >>> audience = Audience(readers=1, seed=0)
     >>> before = audience.tastes[0].copy()
     >>> audience.shift()
+    'tastes shift'
     >>> bool((before != audience.tastes[0]).any())
     True
     """
@@ -67,10 +71,14 @@ class Audience:
         taste[self._rng.choice(free, self._rng.integers(1, 3), replace=False)] = _LOVED
         return taste
 
-    def shift(self) -> None:
-        """Change a third of the tastes, and at least one."""
-        for who in self._rng.choice(len(self.tastes), max(1, len(self.tastes) // 3), replace=False):
+    def shift(self) -> str:
+        """Change a third of the tastes, and at least one; says whose."""
+        changed = self._rng.choice(len(self.tastes), max(1, len(self.tastes) // 3), replace=False)
+        for who in changed:
             self.tastes[who] = self._taste(self.tastes[who])
+        if len(self.tastes) == 1:
+            return "tastes shift"
+        return f"tastes of readers {', '.join(str(who + 1) for who in sorted(changed))} shift"
 
     def visit(self) -> tuple[int, list[int]]:
         """Which reader comes, and the articles that can be shown."""
@@ -82,19 +90,25 @@ class Audience:
         share = self.articles[article] @ self.tastes[who] + _NOISE * self._rng.standard_normal()
         return float(np.clip(share, 0.0, 1.0))
 
-    def play(self, client: Client, stop: threading.Event, *, period: float, rate: float, scoped: bool) -> None:
-        """Visit until told to stop."""
+    def play(self, client: Client, stop: threading.Event, config: dict[str, Any], period: float, rate: float) -> None:
+        """Visit until told to stop. The loop exists, with these settings."""
         due = time.monotonic()
         shift_due = due + period
+        marked = True
         while not stop.wait(max(0.0, due - time.monotonic())):
             now = time.monotonic()
             due = max(due + 1.0 / rate, now)  # visits that came late are not made up for
             if now >= shift_due:
                 shift_due += period
-                self.shift()
+                mark = {"time": datetime.now(UTC).isoformat(), "label": self.shift()}
+                config = config | {"marks": [*config.get("marks", []), mark][-_MARKS:]}
+                marked = False
             who, pool = self.visit()
             try:
-                scope = f"reader {who + 1}" if scoped else None
+                if not marked:
+                    config["version"] = client.put_loop(config)["version"]
+                    marked = True
+                scope = f"reader {who + 1}" if config.get("scoped") else None
                 choice = client.decide([f"article {i + 1}" for i in pool], scope=scope)
                 client.reward(choice, self.read(who, pool[choice.index]))
             except ServiceError:
@@ -152,12 +166,11 @@ def _visit(url: str, stop: threading.Event, period: float, rate: float, seed: in
     """Make the loops, then send readers to them until told to stop."""
     threads = []
     for name, config in LOOPS.items():
-        scoped = bool(config.get("scoped"))
-        audience = Audience(_READERS if scoped else 1, seed)
+        audience = Audience(_READERS if config.get("scoped") else 1, seed)
         client = Client(url, name, timeout=120.0)  # policies are compiled before a loop is served
         common = {"dim": len(TOPICS), "window": _WINDOW_S, "reward_range": [0.0, 1.0], "feature_names": list(TOPICS)}
         try:
-            client.put_loop(config | common)
+            made = client.put_loop(config | common)
             client.put_arms(
                 [{"id": f"article {i + 1}", "features": row} for i, row in enumerate(audience.articles.tolist())]
             )
@@ -165,9 +178,9 @@ def _visit(url: str, stop: threading.Event, period: float, rate: float, seed: in
             if not stop.is_set():
                 say(f"the demo could not start: {error}")
             return
-        options = {"period": period, "rate": rate, "scoped": scoped}
-        threads.append(threading.Thread(target=audience.play, args=(client, stop), kwargs=options, daemon=True))
-    say(f"{url}/  open it in a browser: tastes shift every {period:g} seconds. Ctrl-C ends the demo.")
+        settings = config | common | {"version": made["version"]}
+        threads.append(threading.Thread(target=audience.play, args=(client, stop, settings, period, rate), daemon=True))
+    say(f"{url}/  open it in a browser: tastes shift every {period:g} seconds (solid lines). Ctrl-C ends the demo.")
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -92,8 +92,8 @@ def build_app(
 def begin_loop(store: Store, name: str, model: Path) -> bool:
     """Make a loop whose models begin with a policy's file; False if it is there already and began with that file.
 
-    Policy, settings and number of features are the file's, and so are the features' names if it has an encoder. All
-    other settings have their defaults.
+    Policy, settings and encoder are the file's, and so is the catalogue if the file has items. All other settings have
+    their defaults.
 
     Raises
     ------
@@ -101,18 +101,19 @@ def begin_loop(store: Store, name: str, model: Path) -> bool:
         If the file cannot be used, or the loop exists and began otherwise.
     """
     check_name("loop", name)
-    config, state = loop_of(model.read_bytes())
+    config, state, arms = loop_of(model.read_bytes())
     event = Configured(wall(), 0, msgspec.json.encode(config), state)
     try:
-        store.put_loop(name, 0, encode(event))
+        row, is_new = store.put_loop(name, 0, encode(event)), True
     except VersionConflict as error:
-        there = next(row for row in store.loops() if row.name == name)
-        if configured(there).model != state or settings(there).model_key != config.model_key:
+        row, is_new = next(row for row in store.loops() if row.name == name), False
+        if configured(row).model != state or settings(row).model_key != config.model_key:
             raise ValueError(
                 f"loop {name!r} exists and did not begin with {model}; choose another name, or serve without a model"
             ) from error
-        return False
-    return True
+    if arms is not None and row.arms is None:  # also if an earlier attempt was cut short
+        store.put_arms(row.number, encode(arms))
+    return is_new
 
 
 def serve(app: App, host: str, port: int, started: Callable[[], object] = lambda: None) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from driftbandit.policies.forgetting.sw_linucb import SWLinUCB
 from driftbandit.policies.registry import REGISTRY
-from driftbandit.serving.loop.config import LoopConfig, Plan, builder
+from driftbandit.serving.loop.config import LoopConfig, Mark, Plan, builder, check
 
-from ..world import World
+from ..world import World, run
 
 
 @pytest.mark.parametrize(
@@ -39,6 +42,49 @@ def test_presets_of_dlinucb_keep_their_settings_and_estimate_a_noise_that_nobody
     for name in ("dlinucb", "dlinucb-paper", "dlinucb-released", "dlinucb-auto"):
         assert builder(config, Plan(name, {"window": 50}))().noise == "auto"  # type: ignore[attr-defined]
         assert builder(config, Plan(name, {"noise": 0.2}))().noise == 0.2  # type: ignore[attr-defined]
+
+
+MARK = Mark(datetime(2026, 3, 1, 12, tzinfo=UTC), "release 4.2")
+
+
+def test_a_mark_is_kept_and_disturbs_nothing(tmp_path: Path) -> None:
+    plain, marked = World(tmp_path / "plain.db"), World(tmp_path / "marked.db")
+    config: dict[str, Any] = {"policy": "lints", "dim": 3, "scoped": True, "window": 5.0}
+    features = np.random.default_rng(0).standard_normal((8, 3))
+    for world in (plain, marked):
+        world.loop(**config)
+        arms = world.arms(features)
+        run(world, 40, arms)
+    marked.loop(version=1, **config, marks=[MARK])
+    marked.restart()
+    for world in (plain, marked):
+        run(world, 40, arms, seed=1)
+        world.check()
+    parts = [world.engine.parts("x")[0] for world in (plain, marked)]
+    one, other = ({scope: part.models.get(scope).state() for scope in ("user 0", "user 1")} for part in parts)
+    for scope in one:
+        assert all(array.tobytes() == other[scope][name].tobytes() for name, array in one[scope].items())
+    kept = marked.engine.configuration("x")
+    assert (kept.version, kept.config.marks) == (2, [MARK])
+
+
+def test_settings_without_marks_are_written_as_ever() -> None:
+    assert b"marks" not in msgspec.json.encode(LoopConfig(dim=2))
+
+
+@pytest.mark.parametrize(
+    ("marks", "reason"),
+    [
+        ([{"time": "2026-03-01T12:00:00", "label": "no zone"}], "timezone"),
+        ([{"time": "2026-03-01T12:00:00Z"}], "label"),
+        ([{"time": "2026-03-01T12:00:00Z", "label": ""}], "length"),
+        ([{"time": "0001-01-01T00:00:00+01:00", "label": "long ago"}], "marks: expected times since 1970"),
+        ([{"time": "2026-03-01T12:00:00Z", "label": "a"}] * 1001, "length"),
+    ],
+)
+def test_bad_marks_are_refused(marks: list[dict[str, str]], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        check(msgspec.convert({"dim": 2, "marks": marks}, LoopConfig))
 
 
 @pytest.mark.parametrize(("policy", "asked"), [("denband", 1), ("lints", 20)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from driftbandit.policies.registry import REGISTRY
-from driftbandit.serving.loop.config import LoopConfig
+from driftbandit.serving.loop.config import LoopConfig, Mark
 from driftbandit.serving.loop.series import Bucket
 from driftbandit.serving.page import shell, svg
 from driftbandit.serving.page.facts import Brief, Facts
@@ -46,7 +47,8 @@ def facts(name: str, *, scoped: bool) -> Facts:
         "age": 1500,
         "experts": [{"memory": None, "weight": 0.75}, {"memory": 1000.0, "weight": 0.25}],
     }
-    config = LoopConfig(dim=2, scoped=scoped, feature_names=[name, f"{name} 2"], policy="linucb")
+    marks = [Mark(datetime.fromtimestamp(NOW / 1000.0 - 20.0, UTC), name)]
+    config = LoopConfig(dim=2, scoped=scoped, feature_names=[name, f"{name} 2"], policy="linucb", marks=marks)
     most = [(name, 3, NOW), (f"other {name}", 1, NOW)]
     return Facts(name, config, 1, NOW, 0, buckets, TOTALS, name, model, events, events * 20, most)
 

@@ -1,7 +1,8 @@
 """The service's own exports: a log of events, whose decisions and rewards are put together here.
 
 A row has `seq`, `loop`, `shard`, `kind` and the fields of its kind: 'config', 'arms' (a new catalogue), 'decision',
-'reward', 'late' (a reward that came too late, and is not used) or 'tick' (reward windows closed).
+'reward', 'late' (a reward that came too late, and is not used) or 'tick' (reward windows closed). Loops with an encoder
+give features by name: a decision then has a `context`, and arms are described by `records`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from driftbandit.blemishes import Report
 from driftbandit.logs.catalogue import Catalogue
 from driftbandit.logs.decisions import Piece
 from driftbandit.logs.sources.base import readable
-from driftbandit.logs.sources.lines import Objects, Row, gathered
+from driftbandit.logs.sources.dsjson import CHANGED
+from driftbandit.logs.sources.lines import Objects, Row, flattened, gathered
 
 ROLES = frozenset({"time", "scope", "decision", "arms", "arm", "propensity", "reward"})
 
@@ -44,7 +46,8 @@ class Service:
         before = 0
         for file in self._files:
             events: Objects | _ParquetRows = _ParquetRows(file) if self._parquet else Objects(file, report)
-            yield from gathered(_joined(events, str(file), report), str(file), before - 1, self._batch_rows)
+            rows = _joined(events, str(file), report, catalogue)
+            yield from gathered(rows, str(file), before - 1, self._batch_rows)
             before += events.line
 
 
@@ -63,7 +66,7 @@ class _ParquetRows:
                     yield self.line, row
 
 
-def _joined(events: Objects | _ParquetRows, file: str, report: Report) -> Iterator[Row]:
+def _joined(events: Objects | _ParquetRows, file: str, report: Report, catalogue: Catalogue) -> Iterator[Row]:
     shards: dict[Any, _Join] = {}
     for line, event in events:
         try:
@@ -71,13 +74,30 @@ def _joined(events: Objects | _ParquetRows, file: str, report: Report) -> Iterat
                 raise ValueError(event["kind"])
             join = shards.setdefault(event["shard"], _Join())
             join.take(line, event)
+            same = [catalogue.describe(arm, facts) for arm, facts in _described(event)]
         except (KeyError, TypeError, ValueError, IndexError, AttributeError):
             report.lines += 1
             report.skip("not an event of the service", file, [line])
         else:
+            if not all(same):
+                report.note(CHANGED, file, [line])
             yield from join.closed()
     for join in shards.values():
         yield from join.closed(everything=True)
+
+
+def _parsed(value: Any) -> Any:
+    """A field that is JSON in Parquet."""
+    return json.loads(value) if isinstance(value, str) else value
+
+
+def _described(event: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Ids and columns of arms that an event of a loop with an encoder describes."""
+    records = _parsed(event.get("records"))
+    if records is None:
+        return []
+    ids = event["ids"] if event["kind"] == "arms" else event["arms"]
+    return [(str(arm), dict(record)) for arm, record in zip(ids, records, strict=True) if record]
 
 
 @dataclass(slots=True)
@@ -104,7 +124,7 @@ class _Join:
         """Take the next event."""
         kind = event["kind"]
         if kind == "config":
-            config = json.loads(event["config"]) if isinstance(event["config"], str) else event["config"]
+            config = _parsed(event["config"])
             self.default = config.get("default_reward", 0.0)
             self.dims[event["version"]] = config.get("dim")
         elif kind == "arms":
@@ -145,6 +165,9 @@ class _Join:
             "rewarded": None,
         }
         features = event["features"]
+        context = _parsed(event.get("context"))
+        if context is not None:
+            return Row(line, roles, flattened(context) if context else {})
         if features is None and self.dims.get(event["version"]) is not None:
             features = [self.rows.get(arm) for arm in arms]
         if features is not None:

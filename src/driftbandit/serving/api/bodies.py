@@ -14,6 +14,7 @@ from driftbandit.serving.api import errors as problems
 from driftbandit.serving.api.errors import HTTPError, Problem
 from driftbandit.serving.engine.messages import MAX_BATCH, Arm, BatchReward, DecisionRequest, RewardRequest
 from driftbandit.serving.loop.config import Name
+from driftbandit.serving.loop.encoding import Named
 
 _REMEMBERED_BYTES = 1 << 22
 _NEW: Final = object()
@@ -37,6 +38,7 @@ class _Sketch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False)
     decision_id: Name | None = None
     scope: Name | None = None
     arms: msgspec.Raw = msgspec.Raw(b"null")
+    context: Named | None = None
 
 
 class _Sketches(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,7 +90,7 @@ class Bodies:
             request = _decision.decode(body)
             self._remember(text, request.arms)
             return request
-        return DecisionRequest(sketch.decision_id, sketch.scope, arms)
+        return DecisionRequest(sketch.decision_id, sketch.scope, arms, sketch.context)
 
     def decisions(self, body: bytes) -> list[DecisionRequest | Problem]:
         """Read a batch of decisions; those that cannot be read are problems."""
@@ -102,7 +104,7 @@ class Bodies:
             arms = known.get(bytes(sketch.arms), _NEW)
             if arms is _NEW:
                 break
-            requests.append(DecisionRequest(sketch.decision_id, sketch.scope, arms))
+            requests.append(DecisionRequest(sketch.decision_id, sketch.scope, arms, sketch.context))
         else:
             return requests  # type: ignore[return-value]
         whole = _read(body, _decisions, _RawDecisions, "decisions", _decision)

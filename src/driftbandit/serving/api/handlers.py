@@ -18,8 +18,9 @@ from driftbandit.serving.api.service import Service
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import BatchReward, CatalogueRequest, DecisionRequest, LoopRequest
 from driftbandit.serving.log import export
-from driftbandit.serving.loop.config import LoopConfig
+from driftbandit.serving.loop.config import LoopConfig, completed
 from driftbandit.serving.loop.events import Refused
+from driftbandit.serving.loop.model import read_model
 
 _PAUSE_S = 0.5
 """How often an event stream looks for news."""
@@ -55,6 +56,7 @@ class Handlers:
         given = _loop.decode(request.body)
         config = LoopConfig(**{name: getattr(given, name) for name in LoopConfig.__struct_fields__})
         try:
+            config = await asyncio.to_thread(completed, config)
             await asyncio.to_thread(self._service.rehearse, config)
         except ValueError as error:
             raise HTTPError(422, str(error)) from error
@@ -69,6 +71,12 @@ class Handlers:
 
     async def put_model(self, request: Request, loop: str) -> Response:
         """Let a loop's models begin with a policy's file."""
+        before = await self._service.call(lambda engine: engine.configuration(loop).config)
+        try:
+            config = (await asyncio.to_thread(read_model, before, request.body)).config
+            await asyncio.to_thread(self._service.rehearse, config)  # the file's encoder may be new
+        except ValueError as error:
+            raise HTTPError(422, str(error)) from error
         answer = await self._service.call(lambda engine: engine.put_model(loop, request.body))
         return Response(200, _encode(answer))
 
@@ -128,9 +136,11 @@ class Handlers:
     async def changes(self, request: Request, loop: str) -> Response:
         """The change history."""
         limit = views.whole_number("limit", request.query.get("limit", "1000"), 1, 10_000)
-        number = await self._service.call(lambda engine: engine.number(loop))
+        number, names = await self._service.call(
+            lambda engine: (engine.number(loop), views.feature_names(engine, loop))
+        )
         rows = await self._service.read(lambda store: store.last_changes(number, limit))
-        return Response(200, _encode({"loop": loop, "changes": [views.change(row) for row in rows]}))
+        return Response(200, _encode({"loop": loop, "changes": [views.change(row) for row in rows], **names}))
 
     async def log(self, request: Request, loop: str) -> Stream:
         """Export the log."""

@@ -164,6 +164,7 @@ def api_routes(handlers: Handlers) -> list[Route]:
             answers={200: Configuration, 201: Configuration},
             body=LoopRequest,
             errors=(409, 413, 422),
+            limit=_BATCH_BYTES,
         ),
         Route(
             *("PUT", f"{v1}/arms", "admin", handlers.put_arms, "Replace the arm catalogue"),

@@ -137,7 +137,7 @@ def scope(engine: Engine, name: str, scope: str) -> dict[str, Any]:
     for part in engine.parts(name):
         found = describe(part, scope)
         if found is not None:
-            return {"loop": name, "scope": scope, **found}
+            return {"loop": name, "scope": scope, **found, **feature_names(engine, name)}
     raise Refused(404, f"loop {name!r} has no model of scope {scope[:200]!r}")
 
 
@@ -149,7 +149,14 @@ def scopes(engine: Engine, name: str, most: list[tuple[str, int, int]]) -> dict[
         for part in engine.parts(name):
             shared = shared or describe(part, EVERYONE)
     changed = [{"scope": who, "changes": count, "last": iso(last)} for who, count, last in most]
-    return {"loop": name, "scoped": config.scoped, "shared": shared, "most_changed": changed}
+    found = {"loop": name, "scoped": config.scoped, "shared": shared, "most_changed": changed}
+    return found | feature_names(engine, name)
+
+
+def feature_names(engine: Engine, name: str) -> dict[str, Any]:
+    """What to call the weights of a loop's models, in their order; nothing if the features have no names."""
+    names = engine.configuration(name).config.shown_names
+    return {} if names is None else {"feature_names": names}
 
 
 def change(row: ChangeRow) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import numpy as np
+
 from driftbandit.serving.engine.messages import (
     BatchReward,
     Decision,
@@ -16,7 +18,7 @@ from driftbandit.serving.engine.messages import (
 )
 from driftbandit.serving.engine.shards import Parts
 from driftbandit.serving.loop import events as log
-from driftbandit.serving.loop.events import AnyEvent, Decided, Late, Refused, Rewarded
+from driftbandit.serving.loop.events import AnyEvent, Decided, Late, NamedDecision, Refused, Rewarded
 from driftbandit.serving.loop.loop import Loop
 
 
@@ -82,11 +84,12 @@ class Commands:
             loop = self._parts.of_scope(scope)
             now = self._advance(loop, now)
         try:
-            pool = loop.pools.known.get(arms)  # type: ignore[arg-type]
+            pool = None if request.context is not None else loop.pools.known.get(arms)  # type: ignore[arg-type]
         except TypeError:  # arms with features have no hash
             pool = None
         if pool is None:
-            pool = loop.pools.of(None) if arms is None else loop.pools.of(*split_arms(arms))
+            ids, features = (None, None) if arms is None else split_arms(arms)
+            pool = loop.pools.of(ids, features, request.context)
         event = loop.decide(now, given or new_id(loop.shard, now), scope, pool)
         loop.outbox.events.append(event)
         return True, self._answers.to(event)
@@ -96,8 +99,11 @@ class Commands:
         given = request.decision_id or ""
         ids, features = (None, None) if request.arms is None else split_arms(request.arms)
         event: Any = self._event(loop, (loop.state.recent.get(given) or loop.known[given]).seq)
-        encoded = None if features is None else features.tobytes()
-        if (event.scope, event.arms, event.features) != (request.scope, ids, encoded):
+        had: Any = event.features, None
+        if isinstance(event, NamedDecision):
+            had = event.records, event.context
+        given_features = features.tobytes() if isinstance(features, np.ndarray) else features
+        if (event.scope, event.arms, *had) != (request.scope, ids, given_features, request.context):
             raise Refused(409, f"decision_id {given!r} was used with another body")
         return self._answers.to(event)
 

@@ -27,11 +27,20 @@ from driftbandit.serving.engine.messages import (
 from driftbandit.serving.engine.reading import state_bytes
 from driftbandit.serving.engine.saving import Saver
 from driftbandit.serving.engine.shards import Parts
-from driftbandit.serving.engine.storage import committed, configured, gather, load_loop, news, settings
+from driftbandit.serving.engine.storage import (
+    committed,
+    configured,
+    gather,
+    lacks_arms,
+    load_loop,
+    news,
+    settings,
+)
 from driftbandit.serving.loop import events as log
 from driftbandit.serving.loop.arms import check_different
-from driftbandit.serving.loop.config import LoopConfig, check
-from driftbandit.serving.loop.events import Catalogued, Configured, Refused
+from driftbandit.serving.loop.config import LoopConfig, check, completed
+from driftbandit.serving.loop.encoding import NamedFeatures, numbers_only
+from driftbandit.serving.loop.events import Catalogued, Configured, NamedArms, Refused
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.model import read_model
 from driftbandit.serving.loop.scopes import Room
@@ -150,6 +159,7 @@ class Engine:
         """
         check_name("loop", name)
         try:
+            config = completed(config)
             check(config)
         except ValueError as error:
             raise Refused(422, str(error)) from error
@@ -165,14 +175,20 @@ class Engine:
         return version == 1, self.configuration(name)
 
     def put_model(self, name: str, file: bytes) -> Configuration:
-        """Let all models of a loop start afresh, each as a copy of the policy in a file."""
+        """Let all models of a loop start afresh, each as a copy of the policy in a file.
+
+        The loop gets the file's encoder, and the file's items as its catalogue if it has no catalogue that fits.
+        """
         parts = self._parts(name)
         try:
-            model = read_model(parts.config, file)
+            config, model, arms = read_model(parts.config, file)
         except ValueError as error:
             raise Refused(422, str(error)) from error
-        if model != configured(parts.row).model:
-            self._put(name, parts.row.version, parts.config, model)
+        if model != configured(parts.row).model or config != parts.config:
+            self._put(name, parts.row.version, config, model)
+        if arms is not None and lacks_arms(parts.row, arms):
+            self.store.put_arms(parts.row.number, log.encode(arms))
+            self.refresh()
         return self.configuration(name)
 
     def _put(self, name: str, expected: int, config: LoopConfig, model: bytes | None) -> int:
@@ -188,16 +204,24 @@ class Engine:
     def put_arms(self, name: str, arms: CatalogueRequest) -> Configuration:
         """Replace the catalogue."""
         parts = self._parts(name)
-        config = parts.config
-        ids, features = split_arms(arms.arms)
-        if (features is None) != (config.dim is None) or (features is not None and features.shape[1] != config.dim):
-            got = None if features is None else features.shape[1]
-            raise Refused(422, f"arms: the loop's dim is {config.dim}, got {got} features per arm")
-        check_different(ids)
-        body = None if features is None else features.tobytes()
-        self.store.put_arms(parts.row.number, log.encode(Catalogued(self._clock(), 0, list(ids), body)))
+        event = self._catalogued(parts.config, arms)
+        self.store.put_arms(parts.row.number, log.encode(event))
         self.refresh()
         return self.configuration(name)
+
+    def _catalogued(self, config: LoopConfig, arms: CatalogueRequest) -> Catalogued:
+        """The event of a new catalogue, if it fits the loop's settings."""
+        ids, features = split_arms(arms.arms)
+        check_different(ids)
+        if config.encoder:
+            NamedFeatures(config.encoder).check(ids, features)
+            records = features if isinstance(features, list) else [{}] * len(ids)
+            return NamedArms(self._clock(), 0, list(ids), None, records)
+        rows = numbers_only(features)
+        got = None if rows is None else rows.shape[1]
+        if got != config.dim:
+            raise Refused(422, f"arms: the loop's dim is {config.dim}, got {got} features per arm")
+        return Catalogued(self._clock(), 0, list(ids), None if rows is None else rows.tobytes())
 
     def look_up(self, name: str, ids: list[str]) -> None:
         """Read what the store knows about these decisions, all at once, before commands name them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -13,7 +13,8 @@ from msgspec import Meta
 from driftbandit.core import Floats
 from driftbandit.serving.loop.arms import MAX_ARMS
 from driftbandit.serving.loop.config import LoopConfig, Name
-from driftbandit.serving.loop.events import Refused
+from driftbandit.serving.loop.encoding import Named
+from driftbandit.serving.loop.events import Record, Refused
 
 MAX_BATCH = 1_000
 """How many decisions or rewards one request may carry."""
@@ -26,18 +27,22 @@ class LoopRequest(LoopConfig, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class Arm(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """An arm with its features."""
+    """An arm with its features: a list of numbers, or, for a loop with an encoder, an object of columns."""
 
     id: Name
-    features: list[float]
+    features: list[float] | Named
 
 
 class DecisionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    """Ask for an arm, among ids of the catalogue, arms with features, or, without `arms`, the whole catalogue."""
+    """Ask for an arm, among ids of the catalogue, arms with features, or, without `arms`, the whole catalogue.
+
+    A loop with an encoder needs the `context`: who is asking, by column. Other loops take none.
+    """
 
     decision_id: Name | None = None
     scope: Name | None = None
     arms: Annotated[tuple[Name | Arm, ...], Meta(min_length=1, max_length=MAX_ARMS)] | None = None
+    context: Named | None = None
 
 
 class RewardRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -58,7 +63,7 @@ class BatchReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fa
 
 
 class CatalogueRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The arms of a loop, with features where the loop has a dim."""
+    """The arms of a loop, with features where the loop has a dim or an encoder."""
 
     arms: Annotated[tuple[Arm | Name, ...], Meta(min_length=1, max_length=MAX_ARMS)]
 
@@ -84,8 +89,8 @@ class Configuration(msgspec.Struct, frozen=True):
     has_model: bool = False
 
 
-def split_arms(arms: Sequence[str | Arm]) -> tuple[tuple[str, ...], Floats | None]:
-    """Ids and features; the features are None if arms are given by id. Refuses a mixture."""
+def split_arms(arms: Sequence[str | Arm]) -> tuple[tuple[str, ...], Floats | list[Record] | None]:
+    """Ids and features, an array or columns; the features are None if arms are given by id. Refuses a mixture."""
     kinds = set(map(type, arms))
     if kinds == {str}:
         if not "".join(arms).isprintable():  # type: ignore[arg-type]
@@ -96,7 +101,12 @@ def split_arms(arms: Sequence[str | Arm]) -> tuple[tuple[str, ...], Floats | Non
     ids = tuple(arm.id for arm in arms)  # type: ignore[union-attr]
     for given in ids:
         check_name("arms", given)
-    rows = [arm.features for arm in arms]  # type: ignore[union-attr]
+    rows: list[Any] = [arm.features for arm in arms]  # type: ignore[union-attr]
+    forms = set(map(type, rows))
+    if forms == {dict}:
+        return ids, rows
+    if forms != {list}:
+        raise Refused(422, "arms: expected features as lists of numbers for every arm, or by name for every arm")
     width = len(rows[0])
     if not width or any(len(row) != width for row in rows):
         raise Refused(422, "arms: expected the same number of features for every arm, and at least one")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from driftbandit.serving.loop.config import weights_of
@@ -16,6 +17,8 @@ def state_bytes(loop: Loop, store: Store | None = None) -> bytes:
     """Everything that a loop knows, as bytes; a store adds the models of scopes that are not in memory."""
     state = loop.state
     parts = [state.core()] if state.model is None else [state.core(), state.model]
+    if state.catalogue is not None and state.catalogue.records is not None:
+        parts.append(msgspec.msgpack.encode(state.catalogue.records))
     for role, models in loop.learner.roles:
         scopes = set(models.scopes())
         if store is not None:

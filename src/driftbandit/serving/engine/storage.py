@@ -81,8 +81,13 @@ def news(loop: Loop, row: LoopRow, now: int) -> list[Configured | Catalogued]:
     if row.arms is not None and loop.state.arms_version != row.arms_version:
         arms = log.decode(row.arms)
         assert isinstance(arms, Catalogued)
-        found.append(Catalogued(now, row.arms_version, arms.ids, arms.features))
+        found.append(msgspec.structs.replace(arms, time=now, version=row.arms_version))
     return found
+
+
+def lacks_arms(row: LoopRow, arms: Catalogued) -> bool:
+    """Whether a loop has no catalogue yet, or one of another kind: numbers where these arms have names."""
+    return row.arms is None or type(log.decode(row.arms)) is not type(arms)
 
 
 def gather(loops: Iterable[Loop]) -> tuple[int, Batch]:

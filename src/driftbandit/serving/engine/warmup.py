@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 
 from driftbandit.serving.loop.config import LoopConfig
+from driftbandit.serving.loop.encoding import NamedFeatures
 from driftbandit.serving.loop.events import Catalogued, Configured, Refused
 from driftbandit.serving.loop.loop import Loop
 
@@ -27,10 +28,12 @@ def rehearse(config: LoopConfig) -> None:
 
     >>> rehearse(LoopConfig(policy="ucb1"))
     """
+    if config.encoder:
+        NamedFeatures(config.encoder).encode({}, [{}])
     dims = [None] if config.dim is None else sorted({min(_SMALL, config.dim), config.dim})
     for dim in dims:
         try:
-            _rehearse(msgspec.structs.replace(config, dim=dim, scoped=False, window=0.0))
+            _rehearse(msgspec.structs.replace(config, dim=dim, scoped=False, window=0.0, encoder=msgspec.UNSET))
         except Refused:  # the policy cannot use these arms; real requests will say why
             return
         except ValueError:  # some settings need all the features
@@ -94,4 +97,6 @@ class Rehearsals:
 
 def _key(config: LoopConfig) -> bytes:
     """The settings that compiled code may depend on."""
-    return msgspec.msgpack.encode((config.policy, config.settings, config.shadow, config.dim is None, config.draws > 1))
+    return msgspec.msgpack.encode(
+        (config.policy, config.settings, config.shadow, config.dim is None, config.draws > 1, bool(config.encoder))
+    )

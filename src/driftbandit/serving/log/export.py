@@ -18,12 +18,29 @@ import numpy as np
 from driftbandit.serving.engine.messages import iso
 from driftbandit.serving.loop import events as log
 from driftbandit.serving.loop.config import LoopConfig
-from driftbandit.serving.loop.events import AnyEvent, Catalogued, Configured, Decided, Late, Rewarded, Ticked
+from driftbandit.serving.loop.events import (
+    AnyEvent,
+    Catalogued,
+    Configured,
+    Decided,
+    Late,
+    NamedArms,
+    NamedDecision,
+    Record,
+    Rewarded,
+    Ticked,
+)
 from driftbandit.serving.loop.randomness import chance
 from driftbandit.serving.stores.base import Store
 
 _READ = 2_000
 _ROW_GROUP = 50_000
+_PLAIN: dict[str, Any] = {name: kind for kind, name in log.KINDS.items() if kind not in (NamedArms, NamedDecision)}
+_NAMED = {"arms": (NamedArms, "records"), "decision": (NamedDecision, "context")}
+"""Kinds of events that loops with an encoder have in a form of their own, and the field that tells."""
+
+AS_TEXT = ("config", "context", "records")
+"""Fields that are JSON in Parquet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +71,7 @@ def read_log(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[tuple
 
 
 def as_row(seq: int, name: str, shard: int, event: AnyEvent) -> dict[str, Any]:
-    """An event as a dictionary, with features as rows of numbers."""
+    """An event as a dictionary, with features as rows of numbers; features by name are in `context` and `records`."""
     row: dict[str, Any] = {"seq": seq, "loop": name, "shard": shard, "kind": log.KINDS[type(event)]}
     for field in event.__struct_fields__:
         row[field] = getattr(event, field)
@@ -72,21 +89,24 @@ def as_row(seq: int, name: str, shard: int, event: AnyEvent) -> dict[str, Any]:
 
 def from_row(row: dict[str, Any]) -> AnyEvent:
     """The event of an exported row; raises ValueError, TypeError or KeyError if the row is no event."""
-    kinds: dict[str, type] = {name: kind for kind, name in log.KINDS.items()}
-    kind = kinds.get(row["kind"])
+    kind = _PLAIN.get(row["kind"])
     if kind is None:
-        raise ValueError(f"kind: expected one of {', '.join(kinds)}, got {row['kind']!r}")
+        raise ValueError(f"kind: expected one of {', '.join(_PLAIN)}, got {row['kind']!r}")
+    named, field = _NAMED.get(row["kind"], (kind, ""))
+    if row.get(field) is not None:
+        kind = named
     if kind is Configured:
         row = {"model": None, **row}
-    values = {field: row[field] for field in kind.__struct_fields__}  # type: ignore[attr-defined]
+    values = {field: row[field] for field in kind.__struct_fields__}
     if kind is Configured:
         config = msgspec.convert(row["config"], LoopConfig)
         values["config"] = msgspec.json.encode(config)
         if row["model"] is not None:
             values["model"] = b64decode(row["model"], validate=True)
-    elif kind in (Catalogued, Decided) and row["features"] is not None:
+    elif issubclass(kind, Catalogued | Decided) and row["features"] is not None:
         values["features"] = np.array(row["features"], dtype=np.float64).tobytes()
-    event: AnyEvent = msgspec.convert([row["kind"], *values.values()], kind)  # unlike kind(), this checks types
+    tag = kind.__struct_config__.tag
+    event: AnyEvent = msgspec.convert([tag, *values.values()], kind)  # unlike kind(), this checks types
     if isinstance(event, Rewarded | Late) and not math.isfinite(event.value):
         raise ValueError(f"value: expected a finite number, got {event.value}")
     return event
@@ -117,7 +137,7 @@ def parquet(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]
             **{"config": text, "ids": pa.list_(text), "features": pa.list_(pa.list_(real)), "id": text},
             **{"scope": text, "arms": pa.list_(text), "index": whole, "arm": text, "propensity": real},
             **{"votes": pa.list_(whole), "shadow": whole, "learned": whole, "expires": whole},
-            **{"value": real, "reward_id": text, "model": text},
+            **{"value": real, "reward_id": text, "model": text, "context": text, "records": text},
         }
     )
     sink = _Sink()
@@ -131,8 +151,9 @@ def parquet(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]
 
         for shard, seq, event in read_log(open_reader, wanted):
             row = as_row(seq, wanted.loop, shard, event)
-            if "config" in row:
-                row["config"] = msgspec.json.encode(row["config"]).decode()
+            for field in AS_TEXT:
+                if row.get(field) is not None:
+                    row[field] = msgspec.json.encode(row[field]).decode()
             rows.append(row)
             if len(rows) == _ROW_GROUP:
                 yield flush()
@@ -192,9 +213,9 @@ class Join:
     def __init__(self) -> None:
         self.config = LoopConfig(policy="random")
         self.configs: dict[int, LoopConfig] = {}
-        self.catalogue: dict[str, list[float]] = {}
+        self.catalogue: dict[str, Features] = {}
         self.ids: list[str] = []
-        self._open: dict[str, tuple[int, Decided, dict[str, list[float]], list[str]]] = {}
+        self._open: dict[str, tuple[int, Decided, dict[str, Features], list[str]]] = {}
         self._due: list[tuple[int, int, str]] = []
         self._rewards: dict[str, float] = {}
 
@@ -206,7 +227,9 @@ class Join:
         elif isinstance(event, Catalogued):
             self.ids = event.ids
             self.catalogue = {}
-            if event.features is not None:
+            if isinstance(event, NamedArms):
+                self.catalogue = dict(zip(event.ids, event.records, strict=True))
+            elif event.features is not None:
                 rows = np.frombuffer(event.features).reshape(len(event.ids), -1).tolist()
                 self.catalogue = dict(zip(event.ids, rows, strict=True))
         elif isinstance(event, Decided):
@@ -230,12 +253,18 @@ class Join:
     def _close(self, key: str, default: float | None) -> tuple[int, Pooled, float | None]:
         seq, event, catalogue, ids = self._open.pop(key)
         arms = ids if event.arms is None else event.arms
-        features: list[list[float]] | None = None
-        if event.features is not None:
+        features: Sequence[Features] | None = None
+        if isinstance(event, NamedDecision):
+            features = event.records or [catalogue.get(arm, {}) for arm in arms]
+        elif event.features is not None:
             features = np.frombuffer(event.features).reshape(len(arms), -1).tolist()
         elif self.configs[event.version].dim is not None:
             features = [catalogue[arm] for arm in arms]
         return seq, Pooled(event, arms, features), self._rewards.pop(key, default)
+
+
+Features = list[float] | Record
+"""An arm's features: numbers, or by name."""
 
 
 class Pooled(msgspec.Struct, frozen=True):
@@ -243,7 +272,7 @@ class Pooled(msgspec.Struct, frozen=True):
 
     event: Decided
     arms: Sequence[str]
-    features: list[list[float]] | None
+    features: Sequence[Features] | None
 
 
 def probabilities(event: Decided, config: LoopConfig, size: int) -> list[float]:
@@ -255,10 +284,11 @@ def _dsjson(join: Join, decision: Pooled, reward: float | None) -> dict[str, Any
     event, size = decision.event, len(decision.arms)
     chances = probabilities(event, join.configs[event.version], size)
     order = [event.index, *(arm for arm in range(size) if arm != event.index)]
-    pool = [
-        {"id": arm} | ({} if decision.features is None else {"x": decision.features[at]})
-        for at, arm in enumerate(decision.arms)
-    ]
+    shared: Record = dict(event.context) if isinstance(event, NamedDecision) else {}
+    if event.scope is not None:
+        shared["scope"] = event.scope
+    described = [features if isinstance(features, dict) else {"x": features} for features in decision.features or ()]
+    pool = [{"id": arm} | more for arm, more in zip(decision.arms, described or [{}] * size, strict=True)]
     line: dict[str, Any] = {}
     if reward is not None:
         line["_label_cost"] = 0.0 - reward  # 0 and not -0
@@ -271,7 +301,7 @@ def _dsjson(join: Join, decision: Pooled, reward: float | None) -> dict[str, Any
         "EventId": event.id,
         "a": [arm + 1 for arm in order],
         "p": [chances[arm] for arm in order],
-        "c": ({} if event.scope is None else {"scope": event.scope}) | {"_multi": pool},
+        "c": shared | {"_multi": pool},
         "VWState": {"m": f"{event.version}.{event.learned}"},
     }
     return line

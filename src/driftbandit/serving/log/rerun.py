@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from driftbandit.serving.engine.reading import state_bytes
-from driftbandit.serving.log.export import from_row
+from driftbandit.serving.log.export import AS_TEXT, from_row
 from driftbandit.serving.loop.events import AnyEvent, Configured, Decided, Rewarded
 from driftbandit.serving.loop.loop import Loop
 
@@ -80,8 +80,9 @@ def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(1_000):
             for row in batch.to_pylist():
-                if row["config"] is not None:
-                    row["config"] = msgspec.json.decode(row["config"])
+                for field in AS_TEXT:
+                    if row.get(field) is not None:
+                        row[field] = msgspec.json.decode(row[field])
                 yield row
 
 

@@ -2,6 +2,7 @@
 
 - `config`: the settings of a loop, and the policies they describe
 - `events`: the results of commands, of which the log is made
+- `encoding`: features by name, for a loop with an encoder
 - `arms`: the catalogue, and the pools that decisions choose from
 - `randomness`: which arm is drawn, with which probability
 - `windows`: open decisions, in the order in which their windows close, and how many a model has yet to learn

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from driftbandit.core import Floats, Ints
-from driftbandit.serving.loop.events import Refused
-from driftbandit.serving.loop.randomness import arm_numbers
+from driftbandit.serving.loop.encoding import NamedFeatures, numbers_only
+from driftbandit.serving.loop.events import Record, Refused
+from driftbandit.serving.loop.randomness import arm_number, arm_numbers
 
 MAX_ARMS = 10_000
 """How many arms a pool or a catalogue may have in a request."""
@@ -27,20 +28,20 @@ class Catalogue:
         Ids of the arms.
     features : bytes or None
         Features as float64, arm after arm; None if the arms have none.
+    records : list of dict, optional
+        Features by name, for a loop with an encoder.
 
     Attributes
     ----------
     rows : dict
         The row of each id.
-    numbers : array
-        The number of each arm, for policies that know arms by number.
     """
 
-    def __init__(self, ids: list[str], features: bytes | None) -> None:
+    def __init__(self, ids: list[str], features: bytes | None, records: list[Record] | None = None) -> None:
         self.ids = ids
+        self.records = records
         self.encoded = features
         self.rows = {name: row for row, name in enumerate(ids)}
-        self.numbers = arm_numbers(ids)
         dim = 0 if features is None or not ids else len(features) // 8 // len(ids)
         self.features: Floats | None = (
             None if features is None else np.frombuffer(features).reshape(len(ids), dim).copy()
@@ -59,14 +60,16 @@ class Pool:
     features, numbers : array or None
         What policies know the arms by.
     own : bytes or None
-        Features that came with the request, for the log; None if they are the catalogue's.
+        Features that came with the request, for the log; None if they are the catalogue's, or came by name.
+    context, records : dict, list of dict or None
+        Features that came by name, for the log: the context's, and the arms' unless they are the catalogue's.
     vote, voted_at : int
         The policy's choice from this pool, and how many rewards the loop had learned by then. A policy that draws
         nothing at random and does not mind what is pending chooses the same again until it learns more, so it need
         not be asked again.
     """
 
-    __slots__ = ("features", "ids", "names", "numbers", "own", "vote", "voted_at")
+    __slots__ = ("context", "features", "ids", "names", "numbers", "own", "records", "vote", "voted_at")
 
     def __init__(
         self,
@@ -75,12 +78,16 @@ class Pool:
         features: Floats | None,
         numbers: Ints | None,
         own: bytes | None = None,
+        context: Record | None = None,
+        records: list[Record] | None = None,
     ) -> None:
         self.ids = ids
         self.names = names
         self.features = features
         self.numbers = numbers
         self.own = own
+        self.context = context
+        self.records = records
         self.vote = self.voted_at = -1
 
     @property
@@ -101,11 +108,15 @@ class Pools:
         How many features an arm has; None if the loop uses none.
     numbered : bool
         Whether some policy knows arms by number.
+    named : NamedFeatures, optional
+        The loop's encoder; without one, features are arrays of numbers.
+    number : callable
+        Says by which number policies know an arm.
 
     Attributes
     ----------
     known : dict
-        Pools by their ids, None for the whole catalogue. Pools with features of their own are not kept.
+        Pools by their ids, None for the whole catalogue. Pools with features or a context of their own are not kept.
 
     Examples
     --------
@@ -117,25 +128,47 @@ class Pools:
     driftbandit.serving.loop.events.Refused: arms: 'c' is not in the catalogue
     """
 
-    __slots__ = ("_bytes", "_catalogue", "_dim", "_numbered", "known")
+    __slots__ = ("_bytes", "_catalogue", "_dim", "_named", "_number", "_numbered", "_records", "known")
 
-    def __init__(self, catalogue: Catalogue | None, dim: int | None, *, numbered: bool) -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue | None,
+        dim: int | None,
+        *,
+        numbered: bool,
+        named: NamedFeatures | None = None,
+        number: Callable[[str], int] = arm_number,
+    ) -> None:
         self._catalogue = catalogue
         self._dim = dim
         self._numbered = numbered
+        self._named = named
+        self._number = number
+        self._records: list[Record] | None = None
         self.known: dict[tuple[str, ...] | None, Pool] = {}
         self._bytes = 0
 
-    def of(self, arms: Sequence[str] | None, features: Floats | None = None) -> Pool:
+    def of(
+        self,
+        arms: Sequence[str] | None,
+        features: Floats | list[Record] | None = None,
+        context: Record | None = None,
+    ) -> Pool:
         """The pool of these arms, with features of their own or the catalogue's; None is the whole catalogue.
+
+        A loop with an encoder takes features by name, and needs a context.
 
         Raises
         ------
         Refused
             If the loop cannot use these arms.
         """
-        if features is not None:
-            return self._with_features(tuple(arms or ()), features)
+        if self._named is not None:
+            return self._by_name(self._named, arms, features, context)
+        if context is not None:
+            raise Refused(422, "context: this loop has no encoder in its settings, so it takes no context")
+        if (rows := numbers_only(features)) is not None:
+            return self._with_features(tuple(arms or ()), rows)
         ids = None if arms is None else tuple(arms)
         pool = self.known.get(ids)
         if pool is None:
@@ -149,25 +182,60 @@ class Pools:
                 self._bytes += size
         return pool
 
+    def _by_name(
+        self,
+        named: NamedFeatures,
+        arms: Sequence[str] | None,
+        features: Floats | list[Record] | None,
+        context: Record | None,
+    ) -> Pool:
+        if context is None:
+            raise Refused(422, "context: expected an object of columns, since this loop has an encoder, got nothing")
+        ids = None if arms is None else tuple(arms)
+        if ids is not None:
+            _check_ids(ids)
+        records = self._found(named, ids) if features is None else named.records(ids or (), features)
+        names = self._catalogue.ids if ids is None else ids  # type: ignore[union-attr]
+        encoded = named.encode(context, records)
+        given = features if isinstance(features, list) else None
+        return Pool(ids, names, encoded, self._numbers(names), context=context, records=given)
+
+    def _found(self, named: NamedFeatures, ids: tuple[str, ...] | None) -> list[Record]:
+        """Columns of arms that are given by id."""
+        catalogue = self._catalogue
+        if ids is not None and named.ids_suffice:
+            return named.records(ids, None)
+        if catalogue is None or catalogue.records is None:
+            raise Refused(422, "arms: this loop has no catalogue of arms with features by name")
+        if self._records is None:
+            self._records = named.records(catalogue.ids, catalogue.records)
+        if ids is None:
+            return self._records
+        rows, records = catalogue.rows, self._records
+        try:
+            return [records[rows[arm]] for arm in ids]
+        except KeyError as error:
+            raise _not_there(error) from error
+
     def _with_features(self, ids: tuple[str, ...], features: Floats) -> Pool:
         _check_ids(ids)
         if self._dim is None:
             raise Refused(422, "arms: this loop has no features (dim), so arms are given by id")
         if features.shape[1] != self._dim:
             raise Refused(422, f"arms: expected {self._dim} features per arm, got {features.shape[1]}")
-        return Pool(ids, ids, features, arm_numbers(ids) if self._numbered else None, features.tobytes())
+        return Pool(ids, ids, features, self._numbers(ids), features.tobytes())
 
     def _whole(self) -> Pool:
         catalogue = self._catalogue
         if catalogue is None:
             raise Refused(422, "arms: expected a list, since this loop has no catalogue")
         self._check_dim(catalogue)
-        return Pool(None, catalogue.ids, catalogue.features, catalogue.numbers)
+        return Pool(None, catalogue.ids, catalogue.features, self._numbers(catalogue.ids))
 
     def _by_id(self, ids: tuple[str, ...]) -> Pool:
         _check_ids(ids)
         if self._dim is None:
-            return Pool(ids, ids, None, arm_numbers(ids))
+            return Pool(ids, ids, None, self._numbers(ids))
         catalogue = self._catalogue
         if catalogue is None:
             raise Refused(422, "arms: ids need a catalogue with features, and this loop has none")
@@ -176,14 +244,21 @@ class Pools:
         try:
             at = [rows[arm] for arm in ids]
         except KeyError as error:
-            raise Refused(422, f"arms: {error.args[0][:200]!r} is not in the catalogue") from error
-        numbers = catalogue.numbers[at] if self._numbered else None
-        return Pool(ids, ids, catalogue.features.take(at, axis=0), numbers)  # type: ignore[union-attr]
+            raise _not_there(error) from error
+        features = catalogue.features.take(at, axis=0)  # type: ignore[union-attr]
+        return Pool(ids, ids, features, self._numbers(ids))
+
+    def _numbers(self, ids: Sequence[str]) -> Ints | None:
+        return arm_numbers(ids, self._number) if self._numbered else None
 
     def _check_dim(self, catalogue: Catalogue) -> None:
         have = None if catalogue.features is None else catalogue.features.shape[1]
         if self._dim is not None and have != self._dim:
             raise Refused(422, f"arms: the catalogue has {have} features per arm, the loop {self._dim}")
+
+
+def _not_there(error: KeyError) -> Refused:
+    return Refused(422, f"arms: {error.args[0][:200]!r} is not in the catalogue")
 
 
 def _check_ids(ids: tuple[str, ...]) -> None:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Annotated, Any, Literal, cast
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from driftbandit.core import LARGEST, unknown_name
 from driftbandit.policies.base import PolicyBase
 from driftbandit.policies.registry import REGISTRY
 from driftbandit.policies.scoped.per_scope import SavedPolicy
 from driftbandit.policies.untold import build_untold
+from driftbandit.serving.loop.encoding import canonical, encoder_names
 
 Setting = bool | int | float | str | None
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 
 _LARGEST_SETTING = 10_000_000
+_LARGEST_SEED = (1 << 62) - 1
 _LARGEST_DIM = 2_000
+_MOST_MARKS = 1_000
 
 SERVED = tuple(name for name, entry in REGISTRY.items() if entry.served)
 
@@ -28,6 +32,13 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     policy: str = "driftucb"
     settings: dict[str, Setting] = {}
+
+
+class Mark(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Something that happened at a time, such as a release, for people who look at the page."""
+
+    time: Annotated[datetime, Meta(tz=True)]
+    label: Name
 
 
 class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=False):
@@ -40,7 +51,7 @@ class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     dim : int, optional
         Number of features an arm has; None for context-free policies.
     feature_names : list of str, optional
-        What the page calls the features.
+        What the page calls the features; by default the encoder's names, if there is an encoder.
     scoped : bool
         Whether every scope has a model of its own; else one model serves everyone.
     window : float
@@ -59,6 +70,10 @@ class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         Seed of the policy and of the exploration.
     shadow : Plan, optional
         A policy that sees all decisions and rewards but decides nothing.
+    marks : list of Mark, optional
+        What the page shows beside the detected changes. Nothing is learned from marks.
+    encoder : dict, optional
+        What `Encoder.to_json` returned. Contexts and arms are then given by name, and `dim` is the encoder's.
     """
 
     policy: str = "driftucb"
@@ -73,19 +88,46 @@ class LoopConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     reward_range: (
         tuple[Annotated[float, Meta(ge=-LARGEST, le=LARGEST)], Annotated[float, Meta(ge=-LARGEST, le=LARGEST)]] | None
     ) = None
-    seed: Annotated[int, Meta(ge=0, lt=1 << 62)] = 0
+    seed: Annotated[int, Meta(ge=0, le=_LARGEST_SEED)] = 0
     shadow: Plan | None = None
     feature_names: list[Name] | None = None
+    # Left out where there are none, so that settings are written as they were before there were marks.
+    marks: Annotated[list[Mark], Meta(max_length=_MOST_MARKS)] | UnsetType = UNSET
+    # Left out of the JSON if there is none, as in the logs of earlier versions.
+    encoder: dict[str, Any] | UnsetType | None = UNSET
 
     @property
     def model_key(self) -> tuple[Any, ...]:
         """Settings that models depend on: if one changes, models start afresh."""
-        return (self.policy, self.settings, self.dim, self.scoped, self.seed, self.reward_range)
+        return (self.policy, self.settings, self.dim, self.scoped, self.seed, self.reward_range, self.encoder)
 
     @property
     def shadow_key(self) -> tuple[Any, ...]:
         """Settings that the shadow's models depend on."""
-        return (self.shadow, self.dim, self.scoped, self.seed, self.reward_range)
+        return (self.shadow, self.dim, self.scoped, self.seed, self.reward_range, self.encoder)
+
+    @property
+    def shown_names(self) -> Sequence[str] | None:
+        """What to call the features: their given names, the encoder's, or None."""
+        return self.feature_names or (encoder_names(self.encoder) if self.encoder else None)
+
+
+def completed(config: LoopConfig) -> LoopConfig:
+    """The settings with all that follows from the encoder; they stay as they are if there is none.
+
+    Raises
+    ------
+    ValueError
+        If the encoder cannot be used, or `dim` is given and not the encoder's.
+    """
+    if not isinstance(config.encoder, dict):
+        return msgspec.structs.replace(config, encoder=UNSET)
+    encoder, dim = canonical(config.encoder)
+    if config.dim not in (None, dim):
+        raise ValueError(f"dim: expected {dim}, the encoder's, or nothing, got {config.dim}")
+    if dim > _LARGEST_DIM:
+        raise ValueError(f"encoder: expected at most {_LARGEST_DIM:,} features, got {dim:,}")
+    return msgspec.structs.replace(config, encoder=encoder, dim=dim)
 
 
 def check(config: LoopConfig) -> None:
@@ -100,6 +142,9 @@ def check(config: LoopConfig) -> None:
         raise ValueError("reward_range: expected the lower end first")
     if config.feature_names is not None and len(config.feature_names) != (config.dim or 0):
         raise ValueError(f"feature_names: expected {config.dim or 0} names, got {len(config.feature_names)}")
+    for mark in config.marks or []:
+        if mark.time.timestamp() < 0.0:
+            raise ValueError(f"marks: expected times since 1970, got {mark.time.isoformat()}")
     policy = builder(config, Plan(config.policy, config.settings))()
     low, high = bounds(config, policy)
     if config.default_reward is not None and not low <= config.default_reward <= high:
@@ -116,8 +161,9 @@ def builder(config: LoopConfig, plan: Plan) -> Callable[[], SavedPolicy]:
     if plan.policy not in SERVED:
         raise ValueError(unknown_name("policy", plan.policy, SERVED))
     for key, value in plan.settings.items():
-        if isinstance(value, int) and abs(value) > _LARGEST_SETTING:
-            raise ValueError(f"settings: {key[:100]}: expected at most {_LARGEST_SETTING:,}, got {value}")
+        most = _LARGEST_SEED if key == "seed" else _LARGEST_SETTING  # a seed takes no memory
+        if isinstance(value, int) and abs(value) > most:
+            raise ValueError(f"settings: {key[:100]}: expected at most {most:,}, got {value}")
 
     def build() -> SavedPolicy:
         made = build_untold(

@@ -6,9 +6,12 @@ The log holds everything that is needed to repeat it, and nothing that can be co
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
+
+Record = dict[str, Any]
+"""Values by column: of a context, or of an arm."""
 
 
 class Refused(ValueError):
@@ -51,6 +54,12 @@ class Catalogued(Event, frozen=True, tag="arms"):
     features: bytes | None
 
 
+class NamedArms(Catalogued, frozen=True, tag="named_arms"):
+    """The catalogue of a loop with an encoder was replaced; `records` are the columns of each arm."""
+
+    records: list[Record]
+
+
 class Decided(Event, frozen=True, tag="decision"):
     """An arm was chosen and its reward window opened.
 
@@ -88,6 +97,21 @@ class Decided(Event, frozen=True, tag="decision"):
     expires: int
 
 
+class NamedDecision(Decided, frozen=True, tag="named_decision"):
+    """An arm was chosen by a loop with an encoder; see `encoding` for what is stored of its features, and why.
+
+    Attributes
+    ----------
+    context : dict
+        Who asked, by column.
+    records : list of dict or None
+        The columns of each arm of the pool; None if they are the catalogue's.
+    """
+
+    context: Record
+    records: list[Record] | None
+
+
 class Rewarded(Event, frozen=True, tag="reward"):
     """The reward of an open decision arrived."""
 
@@ -108,7 +132,7 @@ class Ticked(Event, frozen=True, tag="tick"):
     """The windows that were due closed."""
 
 
-AnyEvent = Configured | Catalogued | Decided | Rewarded | Late | Ticked
+AnyEvent = Configured | Catalogued | NamedArms | Decided | NamedDecision | Rewarded | Late | Ticked
 
 _encoder = msgspec.msgpack.Encoder()
 encode = _encoder.encode
@@ -119,7 +143,9 @@ unpack_run = msgspec.msgpack.Decoder(list[msgspec.Raw]).decode
 KINDS: dict[type, str] = {
     Configured: "config",
     Catalogued: "arms",
+    NamedArms: "arms",
     Decided: "decision",
+    NamedDecision: "decision",
     Rewarded: "reward",
     Late: "late",
     Ticked: "tick",

@@ -11,9 +11,23 @@ from collections.abc import Callable
 
 import numpy as np
 
+from driftbandit.core import Floats
+from driftbandit.features.arms import number_of
 from driftbandit.serving.loop.arms import Pool, Pools
 from driftbandit.serving.loop.config import LoopConfig, Plan, bounds, builder
-from driftbandit.serving.loop.events import AnyEvent, Catalogued, Configured, Decided, Late, Refused, Rewarded, Ticked
+from driftbandit.serving.loop.encoding import NamedFeatures
+from driftbandit.serving.loop.events import (
+    AnyEvent,
+    Catalogued,
+    Configured,
+    Decided,
+    Late,
+    NamedDecision,
+    Record,
+    Refused,
+    Rewarded,
+    Ticked,
+)
 from driftbandit.serving.loop.learner import Learner
 from driftbandit.serving.loop.model import fitting
 from driftbandit.serving.loop.randomness import BLOCK, Draws, arm_number, chance
@@ -68,6 +82,8 @@ class Loop:
     __slots__ = (
         "_draws",
         "_load",
+        "_named",
+        "_number",
         "_numbered",
         "_on_arrival",
         "_room",
@@ -120,12 +136,17 @@ class Loop:
         self.bounds = bounds(config, models.example)
         self._draws = Draws(self.name, self.shard, config.seed)
         self._window = round(config.window * 1000.0)
+        self._named = NamedFeatures(config.encoder) if config.encoder else None
         self._on_arrival = config.learn == "arrival"
         self._numbered = shadow is not None or getattr(models.example, "dim", None) is None
+        self._number: Callable[[str], int] = number_of if state.numbers_as_library else arm_number
         self._renew_pools()
 
     def _renew_pools(self) -> None:
-        self.pools = Pools(self.state.catalogue, self.state.config.dim, numbered=self._numbered)
+        state = self.state
+        self.pools = Pools(
+            state.catalogue, state.config.dim, numbered=self._numbered, named=self._named, number=self._number
+        )
 
     def _configured(self, event: Configured) -> None:
         main_afresh, shadow_afresh = self.state.configure(event)
@@ -167,7 +188,7 @@ class Loop:
         names, floor = pool.names, config.floor
         size = len(names)
         index = votes[int(which * len(votes))] if votes and explores >= floor else int(which * size)
-        event = Decided(
+        parts = (
             now,
             decision_id,
             scope,
@@ -182,6 +203,7 @@ class Loop:
             counts.learned,
             now + self._window,
         )
+        event = Decided(*parts) if pool.context is None else NamedDecision(*parts, pool.context, pool.records)
         self._decided(event, pool)
         return event
 
@@ -233,7 +255,7 @@ class Loop:
         kind = type(event)
         if kind is Rewarded:
             self._rewarded(event, state.recent[event.id])  # type: ignore[arg-type,union-attr]
-        elif kind is Decided:
+        elif kind is Decided or kind is NamedDecision:
             return self._decided_again(event, verify)  # type: ignore[arg-type]
         elif kind is Ticked:
             state.advance(event)
@@ -250,10 +272,13 @@ class Loop:
         return True
 
     def _decided_again(self, event: Decided, verify: bool) -> bool:
-        features = None
-        if event.features is not None:
+        features: Floats | list[Record] | None = None
+        context = None
+        if isinstance(event, NamedDecision):
+            features, context = event.records, event.context
+        elif event.features is not None:
             features = np.frombuffer(event.features).reshape(len(event.arms or ()), -1).copy()
-        pool = self.pools.of(event.arms, features)
+        pool = self.pools.of(event.arms, features, context)
         if verify:
             return self.decide(event.time, event.id, event.scope, pool) == event
         if self.learner.asking_changes:
@@ -274,11 +299,11 @@ class Loop:
                 counts.shadow_agreed += 1
                 weight = 1.0 / event.propensity
         features: bytes | int | None = None
-        if pool.own is not None:
+        if pool.own is not None or pool.context is not None:
             features = pool.features[event.index].tobytes()  # type: ignore[index]
         elif pool.features is not None:
             features = state.catalogue.rows[event.arm]  # type: ignore[union-attr]
-        number = arm_number(event.arm) if self._numbered else 0
+        number = self._number(event.arm) if self._numbered else 0
         owner = event.scope if state.config.scoped and event.scope is not None else EVERYONE
         main, shadow = state.epochs
         record = Open(event.id, seq, event.expires, owner, main, shadow, number, features, weight)

@@ -1,14 +1,14 @@
 """A policy's file as the beginning of a loop: every model of the loop starts as a copy of that policy.
 
-The file is read once, when it comes. From then on the loop's log holds the policy's packed state, so repeating the log
-needs neither the file nor the format it had.
+The file is read once, when it comes. From then on the loop's log holds the policy's packed state, and the settings hold
+its encoder, so repeating the log needs neither the file nor the format it had.
 """
 
 from __future__ import annotations
 
 import io
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,46 +16,73 @@ from driftbandit.features import Encoder
 from driftbandit.policies.saving import load, reading
 from driftbandit.policies.scoped.per_scope import SavedPolicy
 from driftbandit.policies.untold import different_settings, name_and_settings
-from driftbandit.recommender import Recommender
-from driftbandit.serving.loop.config import LoopConfig, Plan, builder, check
+from driftbandit.recommender import Note, read_note
+from driftbandit.serving.loop.arms import MAX_ARMS, check_different
+from driftbandit.serving.loop.config import LoopConfig, Plan, builder, check, completed
+from driftbandit.serving.loop.encoding import Named, NamedFeatures
+from driftbandit.serving.loop.events import Catalogued, NamedArms
 from driftbandit.serving.loop.slab import pack, unpack
 
 _LONGEST_NAME = 200
 
 
-def read_model(config: LoopConfig, file: bytes) -> bytes:
-    """The packed state of the policy in a file.
+class Beginning(NamedTuple):
+    """What a loop begins with.
+
+    Attributes
+    ----------
+    config : LoopConfig
+        Its settings, with the file's encoder.
+    state : bytes
+        The policy's packed state.
+    arms : Catalogued or None
+        The catalogue: the file's items, if it has between 1 and 10,000.
+    """
+
+    config: LoopConfig
+    state: bytes
+    arms: Catalogued | None
+
+
+def read_model(config: LoopConfig, file: bytes) -> Beginning:
+    """What a loop begins with that has these settings and is given a policy's file.
 
     Parameters
     ----------
     config : LoopConfig
-        Settings of the loop that is to begin with it.
+        Settings of the loop. If the file has an encoder, the loop gets it.
     file : bytes
         What `Recommender.save` or `PolicyBase.save` wrote.
 
     Raises
     ------
     ValueError
-        If this is no such file, or its policy is not the one that the loop's settings describe.
+        If this is no such file, or its policy or encoder is not the one that the loop's settings describe.
     """
     made: Any = builder(config, Plan(config.policy, config.settings))()
     policy = load_model(file, config.dim)
     if type(policy) is not type(made):
         raise ValueError(f"model: expected a {type(made).__name__}, the loop's policy, got a {type(policy).__name__}")
-    if made.dim is None:
-        raise ValueError(f"model: {config.policy!r} knows arms by number, and the service numbers them in its own way")
     if others := different_settings(made, policy):
         ours = made.settings()
         pairs = [f"{name}={value!r} (the loop: {ours[name]!r})" for name, value in others.items()]
         raise ValueError(f"model: expected the loop's settings, got {', '.join(pairs)}")
-    return pack(policy.state())
+    sent: Any = _Sent(file)
+    note = read_note(sent)
+    if made.dim is None:
+        _check_numbers(config.policy, note)
+    if note is None:
+        return Beginning(config, pack(policy.state()), None)
+    try:
+        config = _with_encoder(config, note)
+        arms = _arms_of(config, note)
+    except ValueError as error:
+        raise ValueError(f"model: {error}") from error
+    return Beginning(config, pack(policy.state()), arms)
 
 
-def loop_of(file: bytes) -> tuple[LoopConfig, bytes]:
-    """Settings of a loop that can begin with the policy in a file, and the policy's packed state.
-
-    Policy, settings and number of features are the policy's; the features have the names that the file's encoder gives
-    them, if it has one.
+def loop_of(file: bytes) -> Beginning:
+    """What a loop begins with that is made for the policy in a file: policy, settings and encoder are the file's.
 
     Raises
     ------
@@ -64,20 +91,53 @@ def loop_of(file: bytes) -> tuple[LoopConfig, bytes]:
     """
     policy = load_model(file)
     name, settings = name_and_settings(policy)
-    made = LoopConfig(policy=name, settings=settings, dim=policy.dim, feature_names=_feature_names(file))
+    made = LoopConfig(policy=name, settings=settings, dim=policy.dim)
     config = msgspec.json.decode(msgspec.json.encode(made), type=LoopConfig)  # the constructor checks no bounds
     check(config)
-    return config, read_model(config, file)
+    return read_model(config, file)
 
 
-def _feature_names(file: bytes) -> list[str] | None:
-    """What the encoder in a file calls the features; None if there is no encoder that can be read."""
-    sent: Any = _Sent(file)
-    try:
-        encoder = Recommender.load(sent).encoder
-    except ValueError:  # the file holds a policy alone, or its encoder was not one of ours
+def _check_numbers(policy: str, note: Note | None) -> None:
+    """Refuse a context-free policy whose numbers of arms cannot be found again from the ids that the service is sent.
+
+    A recommender knows an arm with a text as id by a hash of the text, and so does a loop that begins with its policy.
+    """
+    if note is None:
+        raise ValueError(
+            f"model: {policy!r} knows arms by number, and this file does not say which; expected a file of "
+            "Recommender.save or `driftbandit learn`"
+        )
+    if numbers := [arm for arm in note.items if not isinstance(arm, str)]:
+        raise ValueError(f"model: {policy!r}: expected arms with texts as ids, as the service has, got {numbers[0]!r}")
+
+
+def _with_encoder(config: LoopConfig, note: Note) -> LoopConfig:
+    """The settings with a file's encoder, if it has one that is written in it."""
+    if not isinstance(note.encoder, Encoder) or config.dim is None:
+        return config
+    found = completed(msgspec.structs.replace(config, encoder=note.encoder.to_json()))
+    if config.encoder and config.encoder != found.encoder:
+        raise ValueError("expected the loop's encoder, got another; give the loop the file's encoder first")
+    return found
+
+
+def _arms_of(config: LoopConfig, note: Note) -> Catalogued | None:
+    """The items of a file as a catalogue; None if there are none, too many, or the loop is sent numbers."""
+    ids = [str(arm) for arm in note.items]
+    if not 0 < len(ids) <= MAX_ARMS or (config.dim is not None and not config.encoder):
         return None
-    return [name[:_LONGEST_NAME] for name in encoder.names] if isinstance(encoder, Encoder) else None
+    for name in ids:
+        if not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
+            raise ValueError(f"items: expected ids of 1 to {_LONGEST_NAME} printable characters, got {name!r:.60}")
+    check_different(ids)
+    if not config.encoder:
+        return Catalogued(0, 0, ids, None)
+    named = NamedFeatures(config.encoder)
+    wanted = named.arm_columns - {"id"}
+    records: list[Any] = [{name: item[name] for name in item if name in wanted} for item in note.items.values()]
+    records = msgspec.convert(records, list[Named])
+    named.check(ids, records)
+    return NamedArms(0, 0, ids, None, records)
 
 
 def load_model(file: bytes, dim: int | None = None) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import blake2b
 
 import numpy as np
@@ -67,6 +67,6 @@ def arm_number(name: str) -> int:
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little") >> 1
 
 
-def arm_numbers(arms: Sequence[str]) -> Ints:
+def arm_numbers(arms: Sequence[str], number: Callable[[str], int] = arm_number) -> Ints:
     """The numbers of many arms."""
-    return np.array([arm_number(arm) for arm in arms], dtype=np.int64)
+    return np.array([number(arm) for arm in arms], dtype=np.int64)

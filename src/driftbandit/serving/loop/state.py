@@ -8,9 +8,10 @@ import msgspec
 
 from driftbandit.core import Change
 from driftbandit.evaluation.anytime import RunningValue
+from driftbandit.policies.registry import REGISTRY
 from driftbandit.serving.loop.arms import Catalogue
 from driftbandit.serving.loop.config import LoopConfig
-from driftbandit.serving.loop.events import AnyEvent, Catalogued, Configured, Run, encode
+from driftbandit.serving.loop.events import AnyEvent, Catalogued, Configured, NamedArms, Record, Run, encode
 from driftbandit.serving.loop.series import TIERS, Bucket, Series
 from driftbandit.serving.loop.windows import Due, Open
 
@@ -101,6 +102,7 @@ class Shot(Core, array_like=True):
 
     shadow_value: RunningValue = msgspec.field(default_factory=RunningValue)
     model: bytes | None = None
+    arm_records: list[Record] | None = None
 
 
 class State:
@@ -177,17 +179,25 @@ class State:
     def configure(self, event: Configured) -> tuple[bool, bool]:
         """Take new settings; says whether the models, and those of the shadow policy, must start afresh."""
         self.advance(event)
-        before, config = self.config, _decode_config(event.config)
+        before, config, as_library = self.config, _decode_config(event.config), self.numbers_as_library
         first = self.version == 0
         self.version, self.config, self.encoded_config = event.version, config, event.config
         main = first or before.model_key != config.model_key or self.model != event.model
         self.model = event.model
-        shadow = first or before.shadow_key != config.shadow_key
+        shadow = first or before.shadow_key != config.shadow_key or self.numbers_as_library != as_library
         if shadow:
             self.counts.forget_shadow()
             self.shadow_value = RunningValue()
         self.epochs = self.epochs[0] + main, self.epochs[1] + shadow
         return main, shadow
+
+    @property
+    def numbers_as_library(self) -> bool:
+        """Whether policies know arms by the numbers that a `Recommender` gives them, and not by the service's own.
+
+        They do if a context-free model came from a file, which was written with these numbers.
+        """
+        return self.model is not None and not REGISTRY[self.config.policy].contextual
 
     def replace_arms(self, event: Catalogued) -> None:
         """Take a new catalogue; open decisions keep the features that their arms had."""
@@ -197,7 +207,8 @@ class State:
             for record in self.recent.values():
                 if type(record.features) is int and not record.closed:
                     record.features = None if old.features is None else old.features[record.features].tobytes()
-        self.catalogue = Catalogue(event.ids, event.features)
+        records = event.records if isinstance(event, NamedArms) else None
+        self.catalogue = Catalogue(event.ids, event.features, records)
         self.arms_version = event.version
 
     def turn_over(self, time: int) -> None:
@@ -220,7 +231,10 @@ class State:
         >>> again.shot() == state.shot(), again.config.policy
         (True, 'ucb1')
         """
-        return msgspec.msgpack.encode(Shot(**self._parts(), shadow_value=self.shadow_value, model=self.model))
+        records = None if self.catalogue is None else self.catalogue.records
+        return msgspec.msgpack.encode(
+            Shot(**self._parts(), shadow_value=self.shadow_value, model=self.model, arm_records=records)
+        )
 
     def _parts(self) -> dict[str, Any]:
         """The fields of a core."""
@@ -245,7 +259,10 @@ class State:
         self.seq, self.time, self.version = core.seq, core.time, core.version
         self.config, self.encoded_config = _decode_config(core.config), core.config
         self.arms_version = core.arms_version
-        self.catalogue = None if core.arm_ids is None else Catalogue(core.arm_ids, core.arm_features)
+        if core.arm_ids is None:
+            self.catalogue = None
+        else:
+            self.catalogue = Catalogue(core.arm_ids, core.arm_features, core.arm_records)
         self.epochs = core.epochs
         self.counts, self.series = core.counts, core.series
         self.shadow_value, self.model = core.shadow_value, core.model

@@ -81,6 +81,12 @@ class Facts:
         return [event for event in self.events if event.kind in ALARMS]
 
     @property
+    def marks(self) -> list[tuple[int, str]]:
+        """Times and labels of the loop's marks, oldest first."""
+        marks = self.config.marks or []
+        return sorted((round(mark.time.timestamp() * 1000.0), mark.label) for mark in marks)
+
+    @property
     def present(self) -> list[Event]:
         """Changes of the shown model since its settings last changed."""
         return [] if self.model is None else latest(self.events, self.model["rounds"])

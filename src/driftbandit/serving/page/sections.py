@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from markupsafe import Markup
 
 from driftbandit.serving.loop.series import TIERS
@@ -57,25 +59,25 @@ def moved(facts: Facts) -> Markup:
     """What changed: the features whose weights moved most at the latest alarms."""
     if facts.model is None or facts.model["weights"] is None:
         return Markup()
+    names = facts.config.shown_names
     alarms = []
     for event, rows in moves(facts.present, facts.model["weights"], _MOST_MOVES)[:_MOST_ALARMS]:
         ends = [0.0, *(end for move in rows for end in (move.before, move.after))]
         low, size = min(ends), max(ends) - min(ends) or 1.0
         shown = [
             {
-                "feature": _feature(facts, move.feature),
+                "feature": _feature(names, move.feature),
                 "chart": _dumbbell(move, low, size),
                 "before": move.before,
                 "after": move.after,
             }
             for move in rows
         ]
-        alarms.append({"time": event.time, "gist": _gist(facts, rows), "rows": shown})
+        alarms.append({"time": event.time, "gist": _gist(names, rows), "rows": shown})
     return render("moved.html", alarms=alarms)
 
 
-def _feature(facts: Facts, feature: int) -> str:
-    names = facts.config.feature_names
+def _feature(names: Sequence[str] | None, feature: int) -> str:
     return f"feature {feature}" if names is None or feature >= len(names) else names[feature]
 
 
@@ -92,12 +94,12 @@ def _dumbbell(move: Move, low: float, size: float) -> Markup:
     )
 
 
-def _gist(facts: Facts, rows: list[Move]) -> str:
+def _gist(names: Sequence[str] | None, rows: list[Move]) -> str:
     """Which features gained and which lost, among those that moved at least half as much as the first."""
     least = 0.5 * abs(rows[0].after - rows[0].before)
-    up = [_feature(facts, move.feature) for move in rows if move.after - move.before >= max(least, 1e-9)]
-    down = [_feature(facts, move.feature) for move in rows if move.before - move.after >= max(least, 1e-9)]
-    return " · ".join(f"{', '.join(names)} {arrow}" for names, arrow in ((up, "↑"), (down, "↓")) if names)
+    up = [_feature(names, move.feature) for move in rows if move.after - move.before >= max(least, 1e-9)]
+    down = [_feature(names, move.feature) for move in rows if move.before - move.after >= max(least, 1e-9)]
+    return " · ".join(f"{', '.join(moved)} {arrow}" for moved, arrow in ((up, "↑"), (down, "↓")) if moved)
 
 
 def acting(facts: Facts) -> Markup:
@@ -134,10 +136,13 @@ def scopes(facts: Facts) -> Markup:
 
 
 def history(facts: Facts) -> Markup:
-    """The latest changes, latest first."""
+    """The latest changes and marks, latest first."""
+    changes = [(event.time, event, "") for event in facts.all_events]
+    marks = [(time, None, text) for time, text in facts.marks if time <= facts.now]
+    found = sorted([*marks, *changes], key=lambda entry: entry[0])
     return render(
         "history.html",
-        events=facts.all_events[: -_MOST_HISTORY - 1 : -1],
+        entries=found[: -_MOST_HISTORY - 1 : -1],
         scoped=facts.config.scoped,
-        more=len(facts.all_events) > _MOST_HISTORY,
+        more=len(found) > _MOST_HISTORY,
     )

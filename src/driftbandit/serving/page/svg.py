@@ -171,6 +171,11 @@ def mark(place: float, top: int, bottom: int, text: str) -> Markup:
     )
 
 
+def note(place: float, top: int, bottom: int, text: str) -> Markup:
+    """A mark of the user's: a thin vertical line with a description."""
+    return tag("g", {"class": "note"}, tag("title", {}, text), vertical("thin", f"{place:.2f}%", top, bottom))
+
+
 def bar(share: float) -> list[Markup]:
     """A bar that is filled to so many per cent."""
     place = {"y": "4", "height": "8", "rx": "2"}

@@ -19,7 +19,7 @@ _MOST_LANES = 12
 
 def reward(facts: Facts) -> Markup:
     """Mean reward over time, with detected changes."""
-    points = [bucket for bucket in facts.points() if bucket.closed]
+    points, times = [bucket for bucket in facts.points() if bucket.closed], facts.times
     scope = facts.scope or "" if facts.config.scoped else None
     return render(
         "reward.html",
@@ -33,6 +33,7 @@ def reward(facts: Facts) -> Markup:
         ],
         chart=_reward_chart(facts, points) if points else None,
         alarms=facts.alarms,
+        marks=sorted({text for time, text in facts.marks if times.start <= time <= times.end}),
         scope=scope,
     )
 
@@ -60,6 +61,11 @@ def _reward_chart(facts: Facts, points: list[Bucket]) -> Markup:
         for event in facts.alarms
         if event.time >= times.start
     ]
+    noted = [
+        svg.note(times.at(time), int(values.top), int(floor), f"{svg.label(time)}: {text}")
+        for time, text in facts.marks
+        if times.start <= time <= times.end
+    ]
     return svg.chart(
         210,
         "Mean reward over time, with detected changes",
@@ -67,6 +73,7 @@ def _reward_chart(facts: Facts, points: list[Bucket]) -> Markup:
         svg.stretched(210, *shapes),
         *(svg.vertical("other", f"{x:.2f}%", floor - 8, floor) for x in places),
         *hover,
+        *noted,
         *marks,
         axis=True,
     )
