@@ -41,6 +41,10 @@ class _Collector:
         yield GaugeMetricFamily("driftbandit_ready", "Whether decisions are taken", value=float(runner.ready))
         yield GaugeMetricFamily("driftbandit_streams", "Open streams", value=self._streams)
         if runner.engine is not None:
+            about = "Whether a snapshot or models that memory has no room for are being written"
+            yield GaugeMetricFamily("driftbandit_saving", about, value=float(runner.engine.busy))
+            about = "Bytes that models and open decisions take"
+            yield GaugeMetricFamily("driftbandit_memory_bytes", about, value=runner.engine.memory)
             about = "Seconds by which the time of some loop is ahead of the clock, at most"
             yield GaugeMetricFamily("driftbandit_loop_ahead_seconds", about, value=runner.engine.ahead())
         if self._clock is not None:

@@ -295,6 +295,11 @@ class Engine:
         return count
 
     @property
+    def memory(self) -> int:
+        """Bytes that models and open decisions take, about."""
+        return self._room.used
+
+    @property
     def busy(self) -> bool:
         """Whether the next commit has something to write even if nothing happens."""
         return self._saver.busy
