@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import threading
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 
 from driftbandit.serving.api.errors import HTTPError
 from driftbandit.serving.api.keys import Keyring
+from driftbandit.serving.api.reader import Reader
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.thread import Runner
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.stores.base import Store, StoreError
+
+logger = logging.getLogger("driftbandit")
 
 Result = TypeVar("Result")
 
@@ -54,8 +57,7 @@ class Service:
         self._secure = secure
         self.runner: Runner
         self.keyring: Keyring | None = None
-        self._reader: Store
-        self._reader_lock = threading.Lock()
+        self._reader: Reader
         self.streams = 0
         """How many event streams are open."""
         self._stopping = asyncio.Event()
@@ -67,10 +69,10 @@ class Service:
         self.runner = Runner(lambda: self._make_engine(self._open_store()), asyncio.get_running_loop())
         self.runner.start()
         await self.runner.started
-        self._reader = self.open_reader()
+        self._reader = Reader(self.open_reader())
         if self._secure:
-            self.keyring = Keyring(self._reader)
-        chores = asyncio.create_task(self._refresh_keys())
+            self.keyring = Keyring(self._reader.store)
+        chores = asyncio.create_task(self._refresh())
         try:
             yield
         finally:
@@ -80,23 +82,25 @@ class Service:
             await asyncio.to_thread(self.runner.join)
             self._reader.close()
 
-    async def _refresh_keys(self) -> None:
+    async def _refresh(self) -> None:
+        """Read the keys every second, which also shows whether the store can be read."""
+        keyring = self.keyring
         while True:
             await asyncio.sleep(1.0)
-            if self.keyring is not None:
-                try:
-                    await self.read(lambda _: self.keyring.refresh())  # type: ignore[union-attr]
-                except StoreError:
-                    continue
+            try:
+                await self.read(lambda store: store.access_keys() if keyring is None else keyring.refresh())
+            except StoreError as error:
+                logger.warning("the store cannot be read: %s", error)
+
+    def unready(self) -> str | None:
+        """Why decisions cannot be taken or the store cannot be read; None if all is well."""
+        if not self.runner.ready:
+            return self.runner.error or "starting"
+        return None if self._reader.error is None else f"the store cannot be read: {self._reader.error}"
 
     async def read(self, question: Callable[[Store], Result]) -> Result:
         """Ask the store, away from the event loop."""
-
-        def ask() -> Result:
-            with self._reader_lock:
-                return question(self._reader)
-
-        return await asyncio.to_thread(ask)
+        return await asyncio.to_thread(self._reader.ask, question)
 
     async def call(self, command: Callable[[Engine], Result]) -> Result:
         """Have the engine's thread carry out a command."""

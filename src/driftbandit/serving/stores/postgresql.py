@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import tuple_row
 
 from driftbandit.serving.loop.windows import ClosedRow
@@ -50,6 +51,16 @@ CREATE TABLE IF NOT EXISTS processes (
 CREATE TABLE IF NOT EXISTS shards (
     shard integer PRIMARY KEY, token bigint NOT NULL DEFAULT 0, holder integer, expires timestamptz);
 """
+
+
+_LIMITS = {
+    "connect_timeout": 10,  # seconds
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,  # milliseconds
+}
+"""When a connection counts as lost. Without these, a server that vanished from the network would be waited for."""
 
 
 class PostgreSQLStore(SQLStore):
@@ -92,7 +103,7 @@ class PostgreSQLStore(SQLStore):
     def _connect(self) -> None:
         self._leases: Leases | None = None
         with _errors():
-            self._db = psycopg.connect(self._address, autocommit=True, row_factory=tuple_row, connect_timeout=10)
+            self._db = connect(self._address)
             self._db.execute("SET synchronous_commit = on")
             if not self._all("SELECT to_regclass('shards') IS NOT NULL")[0][0]:
                 if not self._may_create:
@@ -182,6 +193,15 @@ class PostgreSQLStore(SQLStore):
         """Closed decisions among these ids."""
         rows = self._all("SELECT loop, id, shard, seq, reward FROM closed WHERE loop = ? AND id = ANY(?)", loop, ids)
         return [ClosedRow(*row) for row in rows]
+
+
+def connect(address: str) -> psycopg.Connection[Any]:
+    """A connection that commits by itself, and that notices within seconds if the server is gone.
+
+    What the address says about time limits comes first.
+    """
+    options = _LIMITS | conninfo_to_dict(address)
+    return psycopg.connect(**options, autocommit=True, row_factory=tuple_row)  # type: ignore[arg-type]
 
 
 @cache
