@@ -21,6 +21,7 @@ logger = logging.getLogger("driftbandit")
 Result = TypeVar("Result")
 
 _MAX_STREAMS = 200
+_PATIENCE_S = 2.0
 
 
 class Service:
@@ -31,7 +32,7 @@ class Service:
     open_store : callable
         Opens the store for writing; called in the engine's thread.
     make_engine : callable
-        Makes an engine from that store.
+        Makes an engine from that store, and from a function that wakes the engine's thread.
     open_reader : callable
         Opens the store for reading.
     rehearse : callable
@@ -44,7 +45,7 @@ class Service:
     def __init__(
         self,
         open_store: Callable[[], Store],
-        make_engine: Callable[[Store], Engine],
+        make_engine: Callable[[Store, Callable[[], None]], Engine],
         open_reader: Callable[[], Store],
         *,
         rehearse: Callable[[LoopConfig], None] = lambda config: None,
@@ -66,13 +67,14 @@ class Service:
     async def lifespan(self) -> AsyncIterator[None]:
         """Start the engine, and stop it at the end."""
         self._stopping = asyncio.Event()
-        self.runner = Runner(lambda: self._make_engine(self._open_store()), asyncio.get_running_loop())
+        self.runner = Runner(lambda wake: self._make_engine(self._open_store(), wake), asyncio.get_running_loop())
         self.runner.start()
         await self.runner.started
         self._reader = Reader(self.open_reader())
         if self._secure:
             self.keyring = Keyring(self._reader.store)
         chores = asyncio.create_task(self._refresh())
+        await self._wait_for_shards()
         try:
             yield
         finally:
@@ -81,6 +83,12 @@ class Service:
             self.runner.stop()
             await asyncio.to_thread(self.runner.join)
             self._reader.close()
+
+    async def _wait_for_shards(self) -> None:
+        """Wait a little while shards are being read, so that a small service answers its very first request."""
+        patience = asyncio.get_running_loop().time() + _PATIENCE_S
+        while not self.runner.loaded and asyncio.get_running_loop().time() < patience:
+            await asyncio.sleep(0.01)
 
     async def _refresh(self) -> None:
         """Read the keys every second, which also shows whether the store can be read."""
@@ -94,8 +102,11 @@ class Service:
 
     def unready(self) -> str | None:
         """Why decisions cannot be taken or the store cannot be read; None if all is well."""
-        if not self.runner.ready:
-            return self.runner.error or "starting"
+        runner = self.runner
+        if not runner.ready:
+            return runner.error or "starting"
+        if not runner.loaded:
+            return f"{runner.loading} shards of loops are being read"
         return None if self._reader.error is None else f"the store cannot be read: {self._reader.error}"
 
     async def read(self, question: Callable[[Store], Result]) -> Result:

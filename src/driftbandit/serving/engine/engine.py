@@ -1,18 +1,23 @@
 """The decision engine: all loops of a store, durable commits, and recovery. It has no HTTP, no thread and no clock.
 
 Commands change memory and queue events; `commit` makes them durable. Only then may their answers leave the process. An
-engine whose commit failed must `recover` before it does anything else.
+engine whose commit failed must `recover` before it does anything else. If a command fails unexpectedly, only the shards
+it worked on are dropped: their log is committed as it was before the command, and they are read again.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from functools import partial
 from math import inf
+from typing import Any
 
 import msgspec
 
 from driftbandit.serving.engine.commands import Answers, Commands, advance
+from driftbandit.serving.engine.keeping import Keeper
+from driftbandit.serving.engine.loading import Loader
 from driftbandit.serving.engine.messages import (
     CatalogueRequest,
     Configuration,
@@ -24,14 +29,14 @@ from driftbandit.serving.engine.messages import (
 )
 from driftbandit.serving.engine.reading import state_bytes
 from driftbandit.serving.engine.shards import Parts
-from driftbandit.serving.engine.storage import committed, configured, gather, load_loop, news, save, settings
+from driftbandit.serving.engine.storage import Source, committed, configured, gather, load_loop, save
 from driftbandit.serving.loop import events as log
 from driftbandit.serving.loop.arms import check_different
 from driftbandit.serving.loop.config import LoopConfig, check
 from driftbandit.serving.loop.events import Catalogued, Configured, Refused
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.model import read_model
-from driftbandit.serving.stores.base import LoopRow, Store, VersionConflict
+from driftbandit.serving.stores.base import Store, VersionConflict
 
 _OPEN_WEIGHT = 4
 """Least number of events between snapshots, per open decision: a snapshot holds all open decisions."""
@@ -49,11 +54,17 @@ class Engine:
     clock : callable
         Milliseconds since 1970.
     snapshot_every : int
-        The least number of a loop's events between snapshots.
+        How many events, of all loops together, may be after the last snapshots; see `commit`.
     scopes_in_memory : int
         How many scopes of a loop are kept in memory.
     ready : callable, optional
         Says whether settings may come into force. If not, the next `refresh` asks again.
+    background : bool
+        Whether shards are read in a thread of their own. Then `adopt` must be called from time to time, and commands
+        for shards that are not read yet are refused with status 503.
+
+    wake : callable, optional
+        Called, from that thread, when there is something to adopt.
     """
 
     def __init__(
@@ -64,62 +75,68 @@ class Engine:
         snapshot_every: int = 100_000,
         scopes_in_memory: int = 1_000_000,
         ready: Callable[[LoopConfig], bool] = lambda config: True,
+        background: bool = False,
+        wake: Callable[[], None] = lambda: None,
     ) -> None:
         self.store = store
         self._clock = clock
         self._snapshot_every = snapshot_every
         self._scopes_in_memory = scopes_in_memory
-        self._ready = ready
-        self.held: dict[int, int] = {}
-        self._loops: dict[str, Parts] = {}
+        loader = Loader(store, scopes_in_memory, background, wake)
+        self._keeper = Keeper(store, clock, loader, ready)
+        self._loops = self._keeper.loops
+        self._touched = self._keeper.touched
         self._start()
 
-    # Recovery ------------------------------------------------------------------------------------------------------
-
-    def _start(self) -> None:
-        self._touched: set[Loop] = set()
-        self._answers = Answers()
-        self._loops.clear()
-        self.held = {}
-        self.refresh()
+    # Recovery and shards -------------------------------------------------------------------------------------------
 
     def recover(self) -> None:
         """Forget everything in memory and start from what the store has."""
         self.store.reopen()
         self._start()
 
-    def refresh(self) -> None:
-        """Take over shards that other processes gave up and settings that they changed; called every second or so."""
-        held = self.store.hold()
-        lost = [shard for shard, token in self.held.items() if held.get(shard) != token]
-        self.held = held
-        for row in self.store.loops():
-            parts = self._loops.get(row.name)
-            if parts is not None:
-                parts.held = held
-                for shard in lost:
-                    parts.here.pop(shard, None)
-            if parts is None or parts.row.version != row.version:
-                config = settings(row)
-                if not self._ready(config):
-                    continue
-                if parts is None:
-                    parts = self._loops[row.name] = Parts(row, config, self.store, self._touched)
-                    parts.held = held
-                parts.config = config
-            parts.row = row
-            for shard in held:
-                if shard not in parts.here:
-                    parts.here[shard] = load_loop(self.store, row, shard, self._scopes_in_memory)
-                self._update(parts.here[shard], row)
-            parts.only = parts.here.get(0) if self.store.shards == 1 else None
+    def _start(self) -> None:
+        self._answers = Answers()
+        self._unsaved = 0
+        self._keeper.forget()
+        self.refresh()
 
-    def _update(self, loop: Loop, row: LoopRow) -> None:
-        """Give a loop new settings and a new catalogue from the store."""
-        for event in news(loop, row, max(self._clock(), loop.state.time)):
-            loop.apply(event)
-            loop.outbox.events.append(event)
-            self._touched.add(loop)
+    def refresh(self) -> None:
+        """Take over shards that other processes gave up and settings that they changed.
+
+        To be called every second or so, when everything is committed, since shards may be given to other processes.
+        """
+        self._keeper.hold()
+        self._keeper.read_settings()
+        self.adopt()
+
+    def adopt(self) -> bool:
+        """Serve the shards that have been read meanwhile; says whether there were any."""
+        found = self._keeper.adopt()
+        self._unsaved += sum(loop.state.seq - loop.outbox.saved_at for loop in found)
+        return bool(found)
+
+    @property
+    def held(self) -> dict[int, int]:
+        """Shards that this process holds, with their tokens."""
+        return self._keeper.held
+
+    @property
+    def loading(self) -> int:
+        """How many shards of loops are being read."""
+        return sum(len(parts.loading) for parts in self._loops.values())
+
+    @property
+    def failed_commands(self) -> int:
+        """Commands that failed unexpectedly, and shards that could not close windows or take new settings."""
+        return self._keeper.failures
+
+    def carry_out(self, command: Callable[[Engine], Any]) -> Any:
+        """What a command returns, or the refusal that it raises. Raises StoreError if the store failed.
+
+        A command that fails otherwise is refused with status 500, and the shards on which it worked are set aside.
+        """
+        return self._keeper.carry_out(partial(command, self))
 
     # Commands ------------------------------------------------------------------------------------------------------
 
@@ -162,7 +179,8 @@ class Engine:
             row = self.store.put_loop(name, expected, log.encode(event))
         except VersionConflict as error:
             raise Refused(409, f"loop {name!r}: expected version {expected}, found {error.version}") from error
-        self.refresh()
+        self._keeper.read_settings(name)
+        self.adopt()
         return row.version
 
     def put_arms(self, name: str, arms: CatalogueRequest) -> Configuration:
@@ -176,7 +194,8 @@ class Engine:
         check_different(ids)
         body = None if features is None else features.tobytes()
         self.store.put_arms(parts.row.number, log.encode(Catalogued(self._clock(), 0, list(ids), body)))
-        self.refresh()
+        self._keeper.read_settings()
+        self.adopt()
         return self.configuration(name)
 
     def look_up(self, name: str, ids: list[str]) -> None:
@@ -189,7 +208,7 @@ class Engine:
         """Decisions and rewards of a loop, now; ids that requests name must have gone through `look_up`."""
         parts = self._parts(name)
         for loop in parts.here.values():
-            loop.outbox.seal(loop.state.seq, _RUN)
+            loop.outbox.seal(_RUN)
         return Commands(parts, self._clock(), self._answers)
 
     def decide(self, name: str, request: DecisionRequest) -> tuple[bool, Decision]:
@@ -204,15 +223,14 @@ class Engine:
         """Close the windows that are due."""
         now = self._clock()
         for parts in self._loops.values():
-            for loop in parts.here.values():
+            for loop in list(parts.here.values()):
                 if loop.state.due.first <= now:
-                    advance(loop, now)
                     self._touched.add(loop)
+                    self._keeper.guarded(loop, partial(advance, loop, now))
 
     def next_due(self) -> float:
         """When the next window closes, in milliseconds since 1970."""
-        loops = (loop for parts in self._loops.values() for loop in parts.here.values())
-        return min((loop.state.due.first for loop in loops), default=inf)
+        return min((loop.state.due.first for loop in self._keeper.here()), default=inf)
 
     def _parts(self, name: str) -> Parts:
         parts = self._loops.get(name)
@@ -223,32 +241,50 @@ class Engine:
     # Durability ----------------------------------------------------------------------------------------------------
 
     def commit(self) -> int:
-        """Make everything queued durable; returns how many events that were. Raises StoreError if it failed."""
+        """Make everything queued durable; returns how many events that were. Raises StoreError if it failed.
+
+        If too many events are after the last snapshots, the shard with the most such events gets a new snapshot: one
+        per commit, so that no pause is long.
+        """
         count, batch = gather(self._touched)
         if batch:
             self.store.commit(batch)
         touched = list(self._touched)
         self._touched.clear()
+        self._unsaved += count
         for loop in touched:
             committed(loop)
-            self._save_if_due(loop)
+            served = self._loops[loop.name].here.get(loop.shard) is loop  # unless a command failed
+            if served and not all(models.trim() for _, models in loop.learner.roles):
+                self._save(loop)  # too few scopes are saved to free enough memory
+        if self._unsaved >= self._snapshot_every:
+            self._save_most_behind()
+        if self._keeper.read_aside():
+            self.adopt()
         return count
 
-    def _save_if_due(self, loop: Loop) -> None:
-        """Save a snapshot if the last one is old, or if too few scopes are saved to free enough memory."""
-        models = [models for _, models in loop.learner.roles]
-        fits = all(part.trim() for part in models)
-        events = loop.state.seq - loop.outbox.saved_at
-        if not fits or events >= max(self._snapshot_every, _OPEN_WEIGHT * loop.waiting):
-            save(self.store, loop)
-            for part in models:
-                part.trim()
+    def _save_most_behind(self) -> None:
+        """Save a snapshot of the shard with the most events after its last one, open decisions considered."""
+        behind = {loop: loop.state.seq - loop.outbox.saved_at for loop in self._keeper.here()}
+        self._unsaved = sum(behind.values())
+        due = [loop for loop, events in behind.items() if events >= max(1, _OPEN_WEIGHT * loop.waiting)]
+        if self._unsaved < self._snapshot_every:
+            return
+        if due:
+            self._save(max(due, key=lambda loop: behind[loop]))
+        else:
+            self._unsaved -= self._snapshot_every // 10  # when to look again
+
+    def _save(self, loop: Loop) -> None:
+        self._unsaved -= loop.state.seq - loop.outbox.saved_at
+        save(self.store, loop)
+        for _, models in loop.learner.roles:
+            models.trim()
 
     def snapshot(self) -> None:
         """Save a snapshot of every loop now; all queued events must have been committed."""
-        for parts in self._loops.values():
-            for loop in parts.here.values():
-                save(self.store, loop)
+        for loop in self._keeper.here():
+            self._save(loop)
 
     # Looking ---------------------------------------------------------------------------------------------------------
 
@@ -279,7 +315,8 @@ class Engine:
         found = hashlib.sha256()
         for shard, part in sorted(parts.here.items()):
             if whole_log:
-                again = load_loop(self.store, parts.row, shard, self._scopes_in_memory, whole_log=True)
+                source = Source(self.store, parts.row.number, shard)
+                again = load_loop(source, parts.row, self._scopes_in_memory, whole_log=True)
                 found.update(state_bytes(again))
             else:
                 found.update(state_bytes(part, self.store))

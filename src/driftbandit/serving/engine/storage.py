@@ -31,22 +31,47 @@ def configured(row: LoopRow) -> Configured:
     return event
 
 
-def load_loop(store: Store, row: LoopRow, shard: int, limit: int, *, whole_log: bool = False) -> Loop:
+class Source:
+    """Where one shard of a loop is read from.
+
+    Called with a role, an epoch and a scope, it reads a packed model, which may be long after the shard was read. The
+    shard is read over one connection and used with another, so the store can be replaced.
+
+    Parameters
+    ----------
+    store : Store
+        The store, as the thread that uses this object sees it.
+    number, shard : int
+        Which loop, and which of its shards.
+    """
+
+    def __init__(self, store: Store, number: int, shard: int) -> None:
+        self.store = store
+        self.number = number
+        self.shard = shard
+
+    def __call__(self, role: int, epoch: int, scope: str) -> bytes | None:
+        """A packed model, or None if the store has none."""
+        return self.store.model(self.number, self.shard, role, epoch, scope)
+
+
+def load_loop(source: Source, row: LoopRow, limit: int, *, whole_log: bool = False) -> Loop:
     """Read one shard of a loop: its last snapshot, and the events after it.
 
     Parameters
     ----------
-    store, row, shard :
-        Where to read, and what.
+    source, row : Source, LoopRow
+        Where to read, and which loop.
     limit : int
         How many scopes to keep in memory.
     whole_log : bool
-        Whether to ignore the snapshot and repeat the whole log.
+        Whether to ignore snapshot and models and repeat the whole log. No model of the store is read until then.
     """
-    number = row.number
+    store, number, shard = source.store, source.number, source.shard
+    reading = whole_log
 
     def load(role: int, epoch: int, scope: str) -> bytes | None:
-        return None if whole_log else store.model(number, shard, role, epoch, scope)
+        return None if reading else source(role, epoch, scope)
 
     loop = Loop(row.name, shard, load, limit, number)
     snapshot = None if whole_log else store.snapshot(number, shard)
@@ -62,6 +87,8 @@ def load_loop(store: Store, row: LoopRow, shard: int, limit: int, *, whole_log: 
                 raise RuntimeError(f"loop {row.name!r}: event {state.seq} is missing from the log")
         if len(rows) < _READ:
             break
+    reading = False
+    loop.outbox.stored = state.seq
     loop.outbox.found.clear()  # the store got these changes together with their events
     return loop
 
@@ -84,11 +111,11 @@ def gather(loops: Iterable[Loop]) -> tuple[int, Batch]:
     batch = Batch()
     count = 0
     for loop in loops:
-        outbox, seq = loop.outbox, loop.state.seq
-        outbox.seal(seq)
+        outbox = loop.outbox
+        outbox.seal()
         if outbox.sealed:
             batch.events += outbox.sealed
-            count += seq - outbox.sealed[0].first + 1
+            count += outbox.last - outbox.stored
         if outbox.found:
             batch.changes.extend(change_rows(loop))
         if len(outbox.closed) >= INDEXED:
@@ -119,6 +146,7 @@ def change_rows(loop: Loop) -> list[ChangeRow]:
 def committed(loop: Loop) -> None:
     """Forget what a commit has just stored."""
     outbox = loop.outbox
+    outbox.stored = outbox.last
     outbox.sealed.clear()
     outbox.found.clear()
     loop.known.clear()

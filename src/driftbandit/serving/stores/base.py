@@ -153,10 +153,11 @@ class Store(Protocol):
         ...
 
     def hold(self) -> dict[int, int]:
-        """Take or keep the right to write to shards; called about once per second.
+        """Take the right to write to free shards, and give some back if others need them; called about once per second.
 
-        Returns the shards held, each with a token. If a shard's token is new, another process may have held the shard
-        in between.
+        Everything written so far must have been committed. Returns the shards held, each with a token. If a shard's
+        token is new, another process may have held the shard in between. From the first call on, the store keeps the
+        right alive by itself, however long it is until the next call.
         """
         ...
 

@@ -49,7 +49,7 @@ CREATE TABLE IF NOT EXISTS keys (
 CREATE TABLE IF NOT EXISTS processes (
     id integer PRIMARY KEY, address text, seen timestamptz NOT NULL);
 CREATE TABLE IF NOT EXISTS shards (
-    shard integer PRIMARY KEY, token bigint NOT NULL DEFAULT 0, holder integer, expires timestamptz);
+    shard integer PRIMARY KEY, token bigint NOT NULL DEFAULT 0, holder integer);
 """
 
 
@@ -112,7 +112,9 @@ class PostgreSQLStore(SQLStore):
                 self._create()
             self.shards: int = self._all("SELECT count(*) FROM shards")[0][0]
             if self._writer:
-                self._leases = Leases(self._db, self.shards, self._advertise, self._lease)
+                self._leases = Leases(
+                    self._db, self.shards, self._advertise, self._lease, lambda: connect(self._address)
+                )
 
     def _create(self) -> None:
         with self._db.transaction():
@@ -143,7 +145,7 @@ class PostgreSQLStore(SQLStore):
                 self._db.close()
 
     def hold(self) -> dict[int, int]:
-        """Renew the held shards, take a fair share of the free ones, and give back any surplus."""
+        """Take a fair share of the free shards, and give back any surplus."""
         if self._leases is None:
             return {}
         with _errors():
