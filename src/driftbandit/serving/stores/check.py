@@ -106,6 +106,8 @@ def _check_snapshots(store: Store, number: int) -> None:
     assert store.closed(number, [f"n{i}" for i in range(2000)]) == [], "many unknown ids"
     second = [(0, 1, "ann", b"A2"), (1, 2, "ann", b"S2")]
     store.commit(Batch(snapshots=[Snapshot(number, 0, 3, b"core2", second, (1, 2))]))
+    older = Snapshot(number, 0, 2, b"older", [(0, 1, "ann", b"A0")], (1, 2))
+    _refuses(lambda: store.commit(Batch(snapshots=[older])), "an older snapshot must not replace a newer one")
     assert store.model(number, 0, 0, 1, "ann") == b"A2", "a model must be replaced"
     assert store.model(number, 0, 0, 1, "bob") == b"B1", "a model that did not change must stay"
     assert store.model(number, 0, 1, 1, "ann") is None, "models of earlier epochs must go"

@@ -13,6 +13,7 @@ from driftbandit.serving.stores.base import (
     Closed,
     KeyRow,
     LoopRow,
+    StoreError,
     VersionConflict,
     bodies_after,
     check_order,
@@ -97,6 +98,12 @@ class SQLStore(ABC):
             self._insert_closed(closed)
         for shot in batch.snapshots:
             at = (shot.loop, shot.shard)
+            before = self._all("SELECT seq FROM snapshots WHERE loop = ? AND shard = ?", *at)
+            if before and before[0][0] > shot.seq:
+                raise StoreError(
+                    f"loop {shot.loop}, shard {shot.shard}: a snapshot at event {shot.seq} cannot replace the later one "
+                    f"at event {before[0][0]}"
+                )
             self._do(
                 "INSERT INTO snapshots VALUES (?, ?, ?, ?) "
                 "ON CONFLICT (loop, shard) DO UPDATE SET seq = excluded.seq, core = excluded.core",

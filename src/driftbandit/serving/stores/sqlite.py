@@ -73,17 +73,19 @@ class SQLiteStore(SQLStore):
     def __init__(
         self, path: str | os.PathLike[str], *, writer: bool = True, vfs: str | None = None, create: bool = True
     ) -> None:
-        self.path = Path(path)
+        if not Path(path).name:
+            raise ValueError("store: expected sqlite:PATH, got no path")
+        self.path = Path(path).resolve()  # the same lock, by whatever symbolic links a process comes
         self._vfs = vfs
         self._lock: int | None = None
-        if not self.path.name:
-            raise ValueError("store: expected sqlite:PATH, got no path")
         if not create and not self.path.exists():
             raise StoreError(f"there is no store {self.path}")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if writer:
             self._lock = self._take_lock()
         try:
+            if writer:
+                self._check_names()
             self._connect()
         except StoreError:
             self._unlock()
@@ -97,6 +99,17 @@ class SQLiteStore(SQLStore):
             os.close(handle)
             raise StoreError(f"{self.path}: another process is serving from this file") from error
         return handle
+
+    def _check_names(self) -> None:
+        """Raise StoreError if the file has several names.
+
+        SQLite keeps the latest commits in a second file that is named after the first. Processes that come by different
+        names would not see each other's.
+        """
+        if self.path.exists() and self.path.stat().st_nlink > 1:
+            raise StoreError(
+                f"{self.path}: the file has another name (a hard link), under which it could be served too"
+            )
 
     def _connect(self) -> None:
         with _errors(self.path):
