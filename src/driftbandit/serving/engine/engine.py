@@ -257,7 +257,12 @@ class Engine:
             served = self._loops[loop.name].here.get(loop.shard) is loop  # unless a command failed
             if served and not all(models.trim() for _, models in loop.learner.roles):
                 self._save(loop)  # too few scopes are saved to free enough memory
-        if self._unsaved >= self._snapshot_every:
+        if self._keeper.to_save:
+            for loop in self._keeper.here():
+                if loop in self._keeper.to_save:
+                    self._save(loop)
+            self._keeper.to_save.clear()
+        elif self._unsaved >= self._snapshot_every:
             self._save_most_behind()
         if self._keeper.read_aside():
             self.adopt()

@@ -13,7 +13,7 @@ from driftbandit.serving.engine.storage import news, settings
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.loop.loop import Loop
-from driftbandit.serving.stores.base import LoopRow, Store, StoreError
+from driftbandit.serving.stores.base import Damaged, LoopRow, Store, StoreError
 
 logger = logging.getLogger("driftbandit")
 
@@ -40,6 +40,8 @@ class Keeper:
         Shards that this process holds, with their tokens.
     touched : set of Loop
         Loops with something for the next commit.
+    to_save : list of Loop
+        Loops whose snapshot is damaged and must be replaced.
     failures : int
         Commands that failed unexpectedly, and shards that could not close windows or take new settings.
     """
@@ -55,6 +57,7 @@ class Keeper:
         self.loops: dict[str, Parts] = {}
         self.held: dict[int, int] = {}
         self.touched: set[Loop] = set()
+        self.to_save: list[Loop] = []
         self.failures = 0
 
     def forget(self) -> None:
@@ -65,6 +68,7 @@ class Keeper:
         self.loops.clear()
         self.touched.clear()
         self._active.clear()
+        self.to_save.clear()
         self.held = {}
 
     def here(self) -> list[Loop]:
@@ -105,7 +109,8 @@ class Keeper:
 
     def _read(self, parts: Parts, *, at_once: bool = False) -> None:
         for shard in parts.to_read():
-            job = parts.loading[shard] = Job(parts.row, shard)
+            job = parts.loading[shard] = Job(parts.row, shard, shard in parts.distrusted)
+            parts.distrusted.discard(shard)
             self._loader.add(job, at_once=at_once)
 
     def adopt(self) -> list[Loop]:
@@ -120,6 +125,8 @@ class Keeper:
             job.source.store = self._store
             parts.bring(job.loop)
             found.append(job.loop)
+            if job.whole_log:
+                self.to_save.append(job.loop)
             self.guarded(job.loop, partial(self._update, job.loop, parts.row))
         return found
 
@@ -139,9 +146,9 @@ class Keeper:
             return command()
         except Refused as refusal:
             return refusal
-        except StoreError:
-            raise
         except Exception as error:
+            if _is_lost(error):
+                raise
             logger.exception("a command failed")
             self.failures += 1
             for loop in self._active:
@@ -152,9 +159,9 @@ class Keeper:
         """Work on a shard without being asked by a command; if that fails, the shard is set aside."""
         try:
             work()
-        except StoreError:
-            raise
         except Exception as error:
+            if _is_lost(error):
+                raise
             logger.exception("loop %r, shard %d failed", loop.name, loop.shard)
             self.failures += 1
             self._set_aside(loop, error)
@@ -168,6 +175,8 @@ class Keeper:
         parts.drop(loop.shard)
         parts.failed(loop.shard, f"{type(error).__name__}: {error}")
         parts.aside.add(loop.shard)
+        if isinstance(error, Damaged) and error.rest:
+            parts.distrusted.add(loop.shard)
         loop.outbox.keep_logged()
         self.touched.add(loop)
 
@@ -178,3 +187,8 @@ class Keeper:
             parts.aside.clear()
             self._read(parts)
         return bool(found)
+
+
+def _is_lost(error: Exception) -> bool:
+    """Whether an error means that the store as a whole cannot be used."""
+    return isinstance(error, StoreError) and not isinstance(error, Damaged)

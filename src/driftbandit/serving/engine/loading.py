@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from driftbandit.serving.engine.storage import Source, load_loop
 from driftbandit.serving.loop.loop import Loop
-from driftbandit.serving.stores.base import LoopRow, Store, StoreError
+from driftbandit.serving.stores.base import Damaged, LoopRow, Store, StoreError
 
 logger = logging.getLogger("driftbandit")
 
@@ -21,6 +21,9 @@ class Job:
     ----------
     row, shard : LoopRow, int
         What to read.
+    whole_log : bool
+        Whether to repeat the whole log, because a snapshot or a model is damaged. The job does so by itself where it
+        comes upon such damage.
 
     Attributes
     ----------
@@ -32,11 +35,12 @@ class Job:
         Why there is no result.
     """
 
-    __slots__ = ("error", "loop", "row", "shard", "source", "wanted")
+    __slots__ = ("error", "loop", "row", "shard", "source", "wanted", "whole_log")
 
-    def __init__(self, row: LoopRow, shard: int) -> None:
+    def __init__(self, row: LoopRow, shard: int, whole_log: bool = False) -> None:
         self.row = row
         self.shard = shard
+        self.whole_log = whole_log
         self.wanted = True
         self.source: Source
         self.loop: Loop | None = None
@@ -44,14 +48,24 @@ class Job:
 
     def read(self, store: Store, limit: int) -> None:
         """Read the shard; raises StoreError if the store cannot be read."""
-        self.source = Source(store, self.row.number, self.shard)
         try:
-            self.loop = load_loop(self.source, self.row, limit)
-        except StoreError:
-            raise
+            try:
+                self._load(store, limit)
+            except Damaged as damage:
+                if not damage.rest or self.whole_log:
+                    raise
+                logger.error("%s; the whole log is repeated instead", damage)
+                self.whole_log = True
+                self._load(store, limit)
         except Exception as error:
+            if isinstance(error, StoreError) and not isinstance(error, Damaged):
+                raise
             logger.exception("loop %r, shard %d cannot be read", self.row.name, self.shard)
             self.error = f"{type(error).__name__}: {error}"
+
+    def _load(self, store: Store, limit: int) -> None:
+        self.source = Source(store, self.row.number, self.shard)
+        self.loop = load_loop(self.source, self.row, limit, whole_log=self.whole_log)
 
 
 class Loader:

@@ -75,13 +75,28 @@ class Parts:
         Shards that failed lately.
     aside : set of int
         Shards that failed and whose log is not durable yet.
+    distrusted : set of int
+        Shards whose snapshot or models are damaged, so that the whole log must be repeated.
     touched : set of Loop
         Loops with something for the next commit.
     active : set of Loop
         The shard on which the present command works, if it is known.
     """
 
-    __slots__ = ("active", "aside", "config", "held", "here", "loading", "only", "row", "store", "touched", "troubles")
+    __slots__ = (
+        "active",
+        "aside",
+        "config",
+        "distrusted",
+        "held",
+        "here",
+        "loading",
+        "only",
+        "row",
+        "store",
+        "touched",
+        "troubles",
+    )
 
     def __init__(self, row: LoopRow, config: LoopConfig, store: Store, touched: set[Loop], active: set[Loop]) -> None:
         self.row = row
@@ -95,6 +110,7 @@ class Parts:
         self.loading: dict[int, Job] = {}
         self.troubles: dict[int, Trouble] = {}
         self.aside: set[int] = set()
+        self.distrusted: set[int] = set()
 
     def bring(self, loop: Loop) -> None:
         """Serve a shard from now on."""

@@ -11,7 +11,7 @@ from driftbandit.serving.loop import events as log
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import Catalogued, Configured
 from driftbandit.serving.loop.loop import Loop
-from driftbandit.serving.stores.base import Batch, ChangeRow, Closed, LoopRow, Snapshot, Store
+from driftbandit.serving.stores.base import Batch, ChangeRow, Closed, Damaged, LoopRow, Snapshot, Store
 
 INDEXED = 2048
 """Closed decisions that go into the store's index together: enough to share its pages, too few for a long pause."""
@@ -58,6 +58,8 @@ class Source:
 def load_loop(source: Source, row: LoopRow, limit: int, *, whole_log: bool = False) -> Loop:
     """Read one shard of a loop: its last snapshot, and the events after it.
 
+    Raises Damaged if the snapshot, or a model or an event that is needed, is not what was written.
+
     Parameters
     ----------
     source, row : Source, LoopRow
@@ -76,7 +78,10 @@ def load_loop(source: Source, row: LoopRow, limit: int, *, whole_log: bool = Fal
     loop = Loop(row.name, shard, load, limit, number)
     snapshot = None if whole_log else store.snapshot(number, shard)
     if snapshot is not None:
-        loop.restore(snapshot[1])
+        try:
+            loop.restore(snapshot[1])
+        except ValueError as error:  # without a checksum: of an older version
+            raise Damaged(f"loop {row.name!r}, shard {shard}: the snapshot ({error})", rest=True) from error
     state = loop.state
     loop.outbox.saved_at = state.seq
     while True:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -12,6 +13,22 @@ from driftbandit.serving.loop.windows import ClosedRow
 
 class StoreError(Exception):
     """The store could not do what was asked. The caller must assume that nothing was done."""
+
+
+class Damaged(StoreError):
+    """Something in the store is not what was written.
+
+    Parameters
+    ----------
+    what : str
+        What it is, with loop, shard and number.
+    rest : bool
+        Whether the log may still be whole: True for snapshots and models, which can be made again from the log.
+    """
+
+    def __init__(self, what: str, *, rest: bool) -> None:
+        super().__init__(f"{what}: damaged, not what was written")
+        self.rest = rest
 
 
 class Fenced(StoreError):
@@ -103,6 +120,15 @@ class Batch:
         return bool(self.events or self.changes or self.closed or self.snapshots)
 
 
+def checksum(data: bytes, *place: int | str) -> int:
+    """CRC-32 of a row's data and of the place where it belongs, so that rows that were mixed up are noticed too.
+
+    >>> checksum(b"data", 1, 0, 7) == checksum(b"data", 1, 0, 8)
+    False
+    """
+    return zlib.crc32(data, zlib.crc32(repr(place).encode()))
+
+
 def check_order(runs: Sequence[Run], last_of: Callable[[int, int], int]) -> None:
     """Raise StoreError unless the runs continue the log, and each other, without gaps.
 
@@ -121,7 +147,7 @@ def check_order(runs: Sequence[Run], last_of: Callable[[int, int], int]) -> None
         last[at] = run.last
 
 
-def bodies_after(rows: list[tuple[int, bytes]], after: int, limit: int) -> list[tuple[int, bytes]]:
+def bodies_after(rows: Iterable[tuple[int, bytes]], after: int, limit: int) -> list[tuple[int, bytes]]:
     """(seq, body) of at most `limit` events after a number, from (first, bodies) of a table's rows."""
     found: list[tuple[int, bytes]] = []
     for first, packed in rows:
@@ -185,7 +211,7 @@ class Store(Protocol):
         ...
 
     def events(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, bytes]]:
-        """(seq, body) of at most `limit` events after number `after`, in order."""
+        """(seq, body) of at most `limit` events after number `after`, in order; raises Damaged."""
         ...
 
     def event(self, loop: int, shard: int, seq: int) -> bytes | None:
@@ -193,11 +219,11 @@ class Store(Protocol):
         ...
 
     def snapshot(self, loop: int, shard: int) -> tuple[int, bytes] | None:
-        """Number of the last event that the latest snapshot includes, and its core."""
+        """Number of the last event that the latest snapshot includes, and its core; raises Damaged."""
         ...
 
     def model(self, loop: int, shard: int, role: int, epoch: int, scope: str) -> bytes | None:
-        """Packed state of a scope as of the latest snapshot."""
+        """Packed state of a scope as of the latest snapshot; raises Damaged."""
         ...
 
     def model_scopes(self, loop: int, shard: int, role: int, epoch: int) -> list[str]:
@@ -206,6 +232,10 @@ class Store(Protocol):
 
     def closed(self, loop: int, ids: list[str]) -> list[ClosedRow]:
         """Closed decisions among these ids."""
+        ...
+
+    def damage(self) -> Iterator[str]:
+        """Look at everything, and say what is not what was written, a line each."""
         ...
 
     def changes(self, loop: int, shard: int, after: int, limit: int) -> list[ChangeRow]:

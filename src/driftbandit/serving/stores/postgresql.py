@@ -13,11 +13,12 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import tuple_row
+from psycopg.sql import SQL, Identifier
 
 from driftbandit.serving.loop.windows import ClosedRow
 from driftbandit.serving.stores.base import Batch, Closed, Fenced, StoreError
 from driftbandit.serving.stores.leases import ALONE, LEASE_S, Leases
-from driftbandit.serving.stores.sql import SQLStore
+from driftbandit.serving.stores.sql import CHECKED, SQLStore
 
 SHARDS = 16
 """Shards of a new store."""
@@ -27,12 +28,13 @@ CREATE TABLE IF NOT EXISTS loops (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE, version bigint NOT NULL,
     config bytea NOT NULL, arms_version bigint NOT NULL DEFAULT 0, arms bytea);
 CREATE TABLE IF NOT EXISTS events (
-    loop bigint, shard integer, first bigint, last bigint NOT NULL, bodies bytea NOT NULL,
+    loop bigint, shard integer, first bigint, last bigint NOT NULL, bodies bytea NOT NULL, crc bigint,
     PRIMARY KEY (loop, shard, first));
 CREATE TABLE IF NOT EXISTS snapshots (
-    loop bigint, shard integer, seq bigint NOT NULL, core bytea NOT NULL, PRIMARY KEY (loop, shard));
+    loop bigint, shard integer, seq bigint NOT NULL, core bytea NOT NULL, crc bigint,
+    PRIMARY KEY (loop, shard));
 CREATE TABLE IF NOT EXISTS models (
-    loop bigint, shard integer, role integer, epoch bigint, scope text COLLATE "C", state bytea NOT NULL,
+    loop bigint, shard integer, role integer, epoch bigint, scope text COLLATE "C", state bytea NOT NULL, crc bigint,
     PRIMARY KEY (loop, shard, role, epoch, scope));
 CREATE TABLE IF NOT EXISTS closed (
     loop bigint, id text COLLATE "C", shard integer NOT NULL, seq bigint NOT NULL, reward double precision,
@@ -110,6 +112,8 @@ class PostgreSQLStore(SQLStore):
                     self._db.close()
                     raise StoreError("PostgreSQL: there is no store in this database")
                 self._create()
+            elif not self._all("SELECT FROM pg_attribute WHERE attrelid = to_regclass('models') AND attname = 'crc'"):
+                self._create()  # a store of an older version
             self.shards: int = self._all("SELECT count(*) FROM shards")[0][0]
             if self._writer:
                 self._leases = Leases(
@@ -120,6 +124,8 @@ class PostgreSQLStore(SQLStore):
         with self._db.transaction():
             self._db.execute("SELECT pg_advisory_xact_lock(%s)", (ALONE,))
             self._db.execute(_SCHEMA)
+            for table in CHECKED:
+                self._db.execute(SQL("ALTER TABLE {} ADD COLUMN IF NOT EXISTS crc bigint").format(Identifier(table)))
             self._db.execute(
                 "INSERT INTO shards (shard) SELECT generate_series(0, %s) WHERE NOT EXISTS (SELECT FROM shards)",
                 (self._wanted - 1,),
@@ -185,9 +191,10 @@ class PostgreSQLStore(SQLStore):
         rows = [(closed.loop, ident, closed.shard, seq, reward) for ident, seq, reward in closed.rows]
         self._many("INSERT INTO closed VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", rows)
 
-    def _runs(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, bytes]]:
+    def _runs(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, int, bytes, int | None]]:
         return self._all(
-            "SELECT first, bodies FROM events WHERE loop = ? AND shard = ? AND last > ? ORDER BY first LIMIT ?",
+            "SELECT first, last, bodies, crc FROM events WHERE loop = ? AND shard = ? AND last > ? "
+            "ORDER BY first LIMIT ?",
             *(loop, shard, after, limit),
         )
 

@@ -14,19 +14,20 @@ import msgspec
 
 from driftbandit.serving.loop.windows import ClosedRow
 from driftbandit.serving.stores.base import Batch, Closed, StoreError
-from driftbandit.serving.stores.sql import SQLStore
+from driftbandit.serving.stores.sql import CHECKED, SQLStore
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS loops (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, version INTEGER NOT NULL, config BLOB NOT NULL,
     arms_version INTEGER NOT NULL DEFAULT 0, arms BLOB) STRICT;
 CREATE TABLE IF NOT EXISTS events (
-    loop INTEGER, shard INTEGER, first INTEGER, last INTEGER NOT NULL, bodies BLOB NOT NULL,
+    loop INTEGER, shard INTEGER, first INTEGER, last INTEGER NOT NULL, bodies BLOB NOT NULL, crc INTEGER,
     PRIMARY KEY (loop, shard, first)) STRICT;
 CREATE TABLE IF NOT EXISTS snapshots (
-    loop INTEGER, shard INTEGER, seq INTEGER NOT NULL, core BLOB NOT NULL, PRIMARY KEY (loop, shard)) STRICT;
+    loop INTEGER, shard INTEGER, seq INTEGER NOT NULL, core BLOB NOT NULL, crc INTEGER,
+    PRIMARY KEY (loop, shard)) STRICT;
 CREATE TABLE IF NOT EXISTS models (
-    loop INTEGER, shard INTEGER, role INTEGER, epoch INTEGER, scope TEXT, state BLOB NOT NULL,
+    loop INTEGER, shard INTEGER, role INTEGER, epoch INTEGER, scope TEXT, state BLOB NOT NULL, crc INTEGER,
     PRIMARY KEY (loop, shard, role, epoch, scope)) STRICT;
 CREATE TABLE IF NOT EXISTS closed (
     loop INTEGER, id TEXT, shard INTEGER NOT NULL, seq INTEGER NOT NULL, reward REAL,
@@ -73,11 +74,11 @@ class SQLiteStore(SQLStore):
     def __init__(
         self, path: str | os.PathLike[str], *, writer: bool = True, vfs: str | None = None, create: bool = True
     ) -> None:
-        if not Path(path).name:
-            raise ValueError("store: expected sqlite:PATH, got no path")
-        self.path = Path(path).resolve()  # the same lock, by whatever symbolic links a process comes
+        self.path = Path(path)
         self._vfs = vfs
         self._lock: int | None = None
+        if not self.path.name:
+            raise ValueError("store: expected sqlite:PATH, got no path")
         if not create and not self.path.exists():
             raise StoreError(f"there is no store {self.path}")
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +93,8 @@ class SQLiteStore(SQLStore):
             raise
 
     def _take_lock(self) -> int:
-        handle = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        # By whatever symbolic links a process comes, the lock is the same.
+        handle = os.open(f"{self.path.resolve()}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -120,6 +122,9 @@ class SQLiteStore(SQLStore):
                 self._db.execute(f"PRAGMA {pragma}")
             self._db.execute("BEGIN IMMEDIATE")
             self._db.execute(_SCHEMA)
+            for table in CHECKED:
+                if "crc" not in {row[1] for row in self._db.execute(f"PRAGMA table_info({table})")}:
+                    self._db.execute(f"ALTER TABLE {table} ADD COLUMN crc INTEGER")  # a store of an older version
             self._db.execute("COMMIT")
 
     def _check_owner(self) -> None:
@@ -202,12 +207,20 @@ class SQLiteStore(SQLStore):
             insert = f"INSERT OR IGNORE INTO closed (id, seq, reward, loop, shard) VALUES {marks}"
             self._do(insert, *[value for row in part for value in row])
 
-    def _runs(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, bytes]]:
+    def _runs(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, int, bytes, int | None]]:
         return self._all(
-            "SELECT first, bodies FROM events WHERE loop = ?1 AND shard = ?2 AND first >= coalesce((SELECT max(first) "
-            "FROM events WHERE loop = ?1 AND shard = ?2 AND first <= ?3 + 1), 0) ORDER BY first LIMIT ?4",
+            "SELECT first, last, bodies, crc FROM events WHERE loop = ?1 AND shard = ?2 AND first >= coalesce("
+            "(SELECT max(first) FROM events WHERE loop = ?1 AND shard = ?2 AND first <= ?3 + 1), 0) "
+            "ORDER BY first LIMIT ?4",
             *(loop, shard, after, limit),
         )
+
+    def damage(self) -> Iterator[str]:
+        """Look at everything, SQLite's own structures first, and say what is not what was written, a line each."""
+        for (line,) in self._all("PRAGMA quick_check"):
+            if line != "ok":
+                yield f"SQLite: {line}"
+        yield from super().damage()
 
     def closed(self, loop: int, ids: list[str]) -> list[ClosedRow]:
         """Closed decisions among these ids."""
