@@ -119,8 +119,8 @@ def postgresql() -> Iterator[str]:
         yield os.environ["DRIFTBANDIT_POSTGRESQL"]
         return
     try:
-        with postgresql_server() as address:
-            yield address
+        with postgresql_server() as postgres:
+            yield postgres.address
     except RuntimeError as reason:
         pytest.skip(str(reason))
 

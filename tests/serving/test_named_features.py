@@ -128,7 +128,7 @@ def test_the_policy_learns_what_the_recommender_learns(world: World, make: Any) 
     ],
 )
 def test_recovery_snapshots_and_reruns_give_the_same_state(tmp_path: Path, config: dict[str, Any]) -> None:
-    world = World(tmp_path / "a.db", snapshot_every=40, scopes_in_memory=2)
+    world = World(tmp_path / "a.db", snapshot_every=40, memory=100_000)
     named(world, **config)
     for seed in range(2):
         play(world, 50, seed)

@@ -1,5 +1,5 @@
 """The command line, one file per group of commands: own logs, warm starts, contests, paper, data, bench,
-service.
+service, store.
 
 Commands only turn options into calls and show the results; the work is done in the other packages. Slow imports are
 inside the commands, so that `driftbandit --help` answers at once.
@@ -17,6 +17,7 @@ from driftbandit.cli.data import data
 from driftbandit.cli.own_log import audit, evaluate
 from driftbandit.cli.paper import advise, paper
 from driftbandit.cli.service import demo, keys, rerun, serve
+from driftbandit.cli.store import store
 from driftbandit.cli.warm import learn
 
 app = typer.Typer(
@@ -43,5 +44,6 @@ def main(
 for command in (audit, evaluate, learn, compare, arena, paper, data, advise, policies, bench, serve, demo):
     app.command()(command)
 app.add_typer(keys, name="keys")
+app.add_typer(store, name="store")
 app.command()(rerun)
 app.command("replay", hidden=True)(rerun)  # its name before the estimator `driftbandit.evaluation.replay` existed

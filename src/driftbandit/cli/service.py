@@ -65,7 +65,7 @@ def serve(
         check_address(store)
         shown = without_password(store)
         if loop is not None and model is not None:
-            with _opened(store, create=True) as opened:
+            with opened_store(store, create=True) as opened:
                 if begin_loop(opened, loop, model):
                     typer.echo(f"loop {loop} begins with {model}", err=True)
         application = build_app(
@@ -133,7 +133,7 @@ def keys_create(
         from driftbandit.serving.api.keys import check_key, create_key
 
         check_key(name, role)  # checked before a missing store is made
-        with _opened(store, create=True) as opened:
+        with opened_store(store, create=True) as opened:
             row, secret = create_key(opened, name, role)
         typer.echo(f"key {row.id} ({role}) for {name} in {without_password(store)}; it is shown only now:", err=True)
         typer.echo(secret)
@@ -145,7 +145,7 @@ def keys_list(store: StoreOption = _STORE, as_json: AsJson = False) -> None:
 
     Example: driftbandit keys list
     """
-    with friendly_errors(), _opened(store) as opened:
+    with friendly_errors(), opened_store(store) as opened:
         rows = [
             {"id": row.id, "name": row.name, "role": row.role, "revoked": row.revoked is not None}
             for row in opened.access_keys()
@@ -165,7 +165,7 @@ def keys_revoke(
 
     Example: driftbandit keys revoke 1a2b3c4d
     """
-    with friendly_errors(), _opened(store) as opened:
+    with friendly_errors(), opened_store(store) as opened:
         import time
 
         if not key.isprintable() or not opened.revoke_key(key, int(time.time() * 1000)):
@@ -224,7 +224,7 @@ def _need_serve() -> None:
 
 
 @contextmanager
-def _opened(address: str, *, create: bool = False) -> Iterator[Store]:
+def opened_store(address: str, *, create: bool = False) -> Iterator[Store]:
     """A store for reading and for keys; without `create` a missing store is an error, since it may be misspelt."""
     _need_serve()
     from driftbandit.serving.server import open_store

@@ -65,7 +65,7 @@ def build_app(
     """The application for a store's address: the API, and the page on top of it."""
     rehearsals, clock = Rehearsals(), Clock()
 
-    def make_engine(opened: Store) -> Engine:
+    def make_engine(opened: Store, wake: Callable[[], None]) -> Engine:
         for row in opened.loops():
             rehearsals.run(settings(row))
         return Engine(
@@ -74,6 +74,8 @@ def build_app(
             snapshot_every=snapshot_every,
             memory=memory or default_memory(),
             ready=rehearsals.ready,
+            background=True,
+            wake=wake,
         )
 
     service = Service(

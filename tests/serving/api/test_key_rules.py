@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from driftbandit.serving.api.errors import HTTPError
-from driftbandit.serving.api.keys import ROLES, Allowance, Keyring, check_key, create_key, digest_of
+from driftbandit.serving.api.keys import KEYS_LAST_S, ROLES, Allowance, Keyring, check_key, create_key, digest_of
 from driftbandit.serving.stores.base import StoreError
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
@@ -45,9 +45,13 @@ def test_who_is_let_in(store: SQLiteStore) -> None:
     assert keys.find(f"Bearer {new}".encode()) == (late.id, "decide")
 
 
-def test_nobody_is_let_in_while_the_keys_cannot_be_read(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, secret = create_key(store, "a", "admin")
-    keys = Keyring(store)
+def test_the_last_known_keys_serve_for_a_while_if_the_store_cannot_be_read(
+    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1_000.0
+    row, secret = create_key(store, "a", "admin")
+    header = f"Bearer {secret}".encode()
+    keys = Keyring(store, lambda: now)
 
     def broken() -> Any:
         raise StoreError("gone")
@@ -55,10 +59,18 @@ def test_nobody_is_let_in_while_the_keys_cannot_be_read(store: SQLiteStore, monk
     monkeypatch.setattr(store, "access_keys", broken)
     with pytest.raises(StoreError, match="gone"):
         keys.refresh()
-    assert keys.find(f"Bearer {secret}".encode()) is None
+    now += KEYS_LAST_S
+    assert keys.admit(header, "read") == row.id
+    now += 1.0
+    for anybody in (header, b"Bearer nobody"):
+        with pytest.raises(HTTPError, match="cannot be read from the store") as refused:
+            keys.admit(anybody, "read")
+        assert (refused.value.status, refused.value.headers) == (503, {"retry-after": "1"})
     monkeypatch.undo()
+    store.revoke_key(row.id, 1)
     keys.refresh()
-    assert keys.find(f"Bearer {secret}".encode()) is not None
+    with pytest.raises(HTTPError, match="no such key, or it was revoked"):
+        keys.admit(header, "read")
 
 
 def test_names_and_roles() -> None:

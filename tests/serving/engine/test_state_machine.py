@@ -32,7 +32,7 @@ class Service(RuleBasedStateMachine):
     )
     def start(self, policy: str, learn: str, scoped: bool, default: float | None, shadow: Plan | None) -> None:
         self.folder = tempfile.TemporaryDirectory()
-        self.world = World(Path(self.folder.name, "a.db"), snapshot_every=7, memory=9_000)
+        self.world = World(Path(self.folder.name, "a.db"), snapshot_every=7, memory=100_000)
         self.learn, self.default = learn, default
         self.world.loop(
             dim=2, window=10.0, policy=policy, learn=learn, scoped=scoped, default_reward=default, shadow=shadow

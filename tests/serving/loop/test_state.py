@@ -93,8 +93,9 @@ def test_a_snapshot_has_everything_but_closed_decisions() -> None:
 def test_events_are_sealed_together(count: int, least: int, sealed: bool) -> None:
     outbox = Outbox(number=8, shard=2)
     events = [Ticked(time) for time in range(count)]
+    outbox.stored = 7
     outbox.events += events
-    outbox.seal(10, least)
+    outbox.seal(least)
     if not sealed:
         assert (outbox.sealed, outbox.events) == ([], events)
         return

@@ -321,7 +321,7 @@ def test_a_postgresql_store_has_sixteen_shards_unless_told_otherwise(database: s
         {"closed": [Closed(1, 0, [("d", 1, None)])]},
         {"models": [ModelRow(1, 0, 0, 1, "ann", 1, b"", 0)]},
         {"outdated": [Outdated(1, 0, 0, 1, ["ann"])]},
-        {"unfinished": [Unfinished(1, 0, 1)]},
+        {"unfinished": [Unfinished(1, 0)]},
         {"snapshots": [Snapshot(1, 0, 1, b"")]},
     ],
     ids=lambda part: next(iter(part)),

@@ -46,7 +46,6 @@ def test_a_holder_that_overslept_is_fenced_out(database: str) -> None:
     sleeper.commit(Batch(events=[Run.of(number, 0, 1, [encode("one")])]))
     heir = PostgreSQLStore(database, lease=60.0)
     with psycopg.connect(database, autocommit=True) as other:  # the lease ends while its holder sleeps
-        other.execute("UPDATE shards SET expires = now() - interval '1 second'")
         other.execute("DELETE FROM processes")
     after = heir.hold()
     assert set(after) == {0, 1}
@@ -64,6 +63,7 @@ def test_a_holder_that_overslept_is_fenced_out(database: str) -> None:
 def test_a_holder_that_fell_asleep_in_a_transaction_loses_its_locks(database: str, statement: str) -> None:
     sleeper = PostgreSQLStore(database, shards=2, lease=0.2)
     sleeper.hold()
+    fall_asleep(sleeper)
     number = sleeper.put_loop("x", 0, b"").number
     heir = PostgreSQLStore(database, lease=0.2)
     with sleeper._db.cursor() as asleep:
@@ -115,13 +115,57 @@ def test_shards_move_when_a_process_is_killed_or_sleeps(database: str, make_serv
     check(database, load)
 
 
+def test_a_process_that_is_busy_keeps_its_shards(database: str) -> None:
+    """However long its work takes, also in the middle of a transaction, its lease is renewed."""
+    busy = PostgreSQLStore(database, shards=2, lease=1.0)
+    before = busy.hold()
+    number = busy.put_loop("x", 0, b"").number
+    other = PostgreSQLStore(database, lease=1.0)
+    other.hold()
+    with busy._db.transaction():
+        busy._db.execute("SELECT shard FROM shards FOR SHARE")
+        for _ in range(8):
+            time.sleep(0.3)
+            assert other.hold() == {}
+    busy.commit(Batch(events=[Run.of(number, shard, 1, [encode("one")]) for shard in before]))
+    after = busy.hold()  # now the other gets its share
+    assert after.items() < before.items()
+    assert other.hold().keys() == before.keys() - after.keys()
+    busy.close()
+    other.close()
+
+
+def test_a_lease_is_renewed_again_after_its_connection_broke(database: str) -> None:
+    store = PostgreSQLStore(database, shards=2, lease=0.5)
+    store.hold()
+    with psycopg.connect(database, autocommit=True) as admin:
+        others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'UPDATE processes%'"
+        deadline = time.monotonic() + 30
+        while not admin.execute(others).fetchall():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        seen = admin.execute("SELECT seen FROM processes").fetchone()
+        while admin.execute("SELECT seen FROM processes").fetchone() == seen:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    store.close()
+
+
+def fall_asleep(store: PostgreSQLStore) -> None:
+    """As a process that is stopped: its lease is renewed no more."""
+    assert store._leases is not None
+    assert store._leases.pulse is not None
+    store._leases.pulse.stop()
+
+
 def wait_for(address: str, processes: int, what: str) -> None:
     """Wait until so many processes hold all shards between them."""
     deadline = time.monotonic() + 60
     with psycopg.connect(address, autocommit=True) as db:
         while True:
             found = db.execute(
-                "SELECT count(DISTINCT holder), count(*), count(holder) FROM shards WHERE expires > now()"
+                "SELECT count(DISTINCT p.id), count(*), count(p.id) FROM shards s LEFT JOIN processes p "
+                "ON p.id = s.holder AND p.seen > now() - interval '5 seconds'"
             )
             holders, shards, held = found.fetchone() or (0, 0, 0)
             if holders == processes and shards == held == SHARDS:

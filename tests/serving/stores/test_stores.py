@@ -26,6 +26,22 @@ def test_sqlite_has_one_writer(tmp_path: Path) -> None:
     SQLiteStore(tmp_path / "a.db").close()
 
 
+def test_sqlite_has_one_writer_by_whatever_name(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "real", target_is_directory=True)
+    (tmp_path / "link.db").symlink_to(tmp_path / "real" / "a.db")
+    store = SQLiteStore(tmp_path / "real" / "a.db")
+    for other in (tmp_path / "link" / "a.db", tmp_path / "link.db"):
+        with pytest.raises(StoreError, match="another process is serving"):
+            SQLiteStore(other)
+    (tmp_path / "hard.db").hardlink_to(tmp_path / "real" / "a.db")
+    with pytest.raises(StoreError, match=r"hard\.db: the file has another name \(a hard link\)"):
+        SQLiteStore(tmp_path / "hard.db")
+    store.close()
+    (tmp_path / "hard.db").unlink()
+    SQLiteStore(tmp_path / "link.db").close()  # one after the other is fine
+    assert not (tmp_path / "link.db.lock").exists()
+
+
 def test_check_store_notices_a_store_that_forgets(tmp_path: Path) -> None:
     class Forgetful(SQLiteStore):
         def commit(self, batch: Batch) -> None:

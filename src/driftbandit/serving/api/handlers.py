@@ -191,9 +191,9 @@ class Handlers:
 
     async def readyz(self, request: Request) -> Response:
         """Whether decisions are taken."""
-        runner = self._service.runner
-        if not runner.ready:
-            raise HTTPError(503, runner.error or "starting", {"retry-after": "1"})
+        why = self._service.unready()
+        if why is not None:
+            raise HTTPError(503, why, {"retry-after": "1"})
         return Response(200, b'{"status":"ready"}')
 
 

@@ -6,10 +6,11 @@ import hashlib
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from typing import Literal, get_args
 
 from driftbandit.serving.api.errors import HTTPError
-from driftbandit.serving.stores.base import KeyRow, Store, StoreError
+from driftbandit.serving.stores.base import KeyRow, Store
 
 Role = Literal["decide", "read", "admin"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -37,35 +38,57 @@ def digest_of(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
-class Keyring:
-    """The keys of a store, read again every second, so that a revoked key stops working within a second."""
+KEYS_LAST_S = 60.0
+"""How long the keys that were read last are good for while the store cannot be read, in seconds."""
 
-    def __init__(self, store: Store) -> None:
+
+class Keyring:
+    """The keys of a store, read again every second, so that a revoked key stops working within a second.
+
+    While the store cannot be read, the keys that were read last serve for `KEYS_LAST_S`. After that all keys are
+    answered with 503, since one of them may have been revoked meanwhile.
+
+    Parameters
+    ----------
+    store : Store
+        Where the keys are.
+    clock : callable
+        Seconds that never run backwards.
+    """
+
+    def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
         self._store = store
+        self._clock = clock
         self._lock = threading.Lock()
         self._roles: dict[bytes, tuple[str, Role]] = {}
         self.refresh()
 
     def refresh(self) -> None:
-        """Read the keys; if reading fails, nobody is let in."""
+        """Read the keys; raises StoreError if that fails."""
         with self._lock:
-            try:
-                rows = self._store.access_keys()
-            except StoreError:
-                self._roles = {}
-                raise
+            asked = self._clock()
+            rows = self._store.access_keys()
             self._roles = {row.digest: (row.id, row.role) for row in rows if row.revoked is None}  # type: ignore[misc]
+            self._read_at = asked
 
     def find(self, header: bytes) -> tuple[str, Role] | None:
-        """Id and role of the key in an Authorization header, or None."""
+        """Id and role of the key in an Authorization header, or None.
+
+        Raises HTTPError if the keys could not be read for too long.
+        """
+        if self._clock() - self._read_at > KEYS_LAST_S:
+            raise HTTPError(503, "access keys cannot be read from the store", {"retry-after": "1"})
         scheme, _, secret = header.partition(b" ")
         if scheme.lower() != b"bearer":
             return None
         return self._roles.get(hashlib.sha256(secret.strip()).digest())
 
     def admit(self, header: bytes | None, role: Role) -> str:
-        """Id of the key in an Authorization header; raises HTTPError if it is missing, unknown, or of the wrong
-        role."""
+        """Id of the key in an Authorization header.
+
+        Raises HTTPError if it is missing, unknown, or of the wrong role, and if the keys could not be read for too
+        long.
+        """
         found = None if header is None else self.find(header)
         if found is None:
             why = (

@@ -37,6 +37,12 @@ class _Collector:
         yield CounterMetricFamily("driftbandit_commits", "Commits", value=runner.commits)
         yield CounterMetricFamily("driftbandit_commit_seconds", "Time spent in commits", value=runner.commit_seconds)
         yield CounterMetricFamily("driftbandit_failures", "Commits that failed", value=runner.failures)
+        engine = runner.engine
+        if engine is not None:
+            yield CounterMetricFamily(
+                "driftbandit_command_failures", "Commands that failed unexpectedly", value=engine.failed_commands
+            )
+        yield GaugeMetricFamily("driftbandit_loading", "Shards of loops that are being read", value=runner.loading)
         yield GaugeMetricFamily("driftbandit_waiting", "Commands that wait", value=runner.waiting)
         yield GaugeMetricFamily("driftbandit_ready", "Whether decisions are taken", value=float(runner.ready))
         yield GaugeMetricFamily("driftbandit_streams", "Open streams", value=self._streams)

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import threading
+import logging
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 
 from driftbandit.serving.api.errors import HTTPError
 from driftbandit.serving.api.keys import Keyring
+from driftbandit.serving.api.reader import Reader
 from driftbandit.serving.engine.clock import Clock
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.thread import Runner
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.stores.base import Store, StoreError
 
+logger = logging.getLogger("driftbandit")
+
 Result = TypeVar("Result")
 
 _MAX_STREAMS = 200
+_PATIENCE_S = 2.0
 
 
 class Service:
@@ -29,7 +33,7 @@ class Service:
     open_store : callable
         Opens the store for writing; called in the engine's thread.
     make_engine : callable
-        Makes an engine from that store.
+        Makes an engine from that store, and from a function that wakes the engine's thread.
     open_reader : callable
         Opens the store for reading.
     rehearse : callable
@@ -44,7 +48,7 @@ class Service:
     def __init__(
         self,
         open_store: Callable[[], Store],
-        make_engine: Callable[[Store], Engine],
+        make_engine: Callable[[Store, Callable[[], None]], Engine],
         open_reader: Callable[[], Store],
         *,
         rehearse: Callable[[LoopConfig], None] = lambda config: None,
@@ -59,8 +63,7 @@ class Service:
         self.clock = clock
         self.runner: Runner
         self.keyring: Keyring | None = None
-        self._reader: Store
-        self._reader_lock = threading.Lock()
+        self._reader: Reader
         self.streams = 0
         """How many event streams are open."""
         self._stopping = asyncio.Event()
@@ -70,13 +73,15 @@ class Service:
         """Start the engine, and stop it at the end."""
         self._stopping = asyncio.Event()
         watch = (lambda: None) if self.clock is None else self.clock.watch
-        self.runner = Runner(lambda: self._make_engine(self._open_store()), asyncio.get_running_loop(), watch)
+        make = lambda wake: self._make_engine(self._open_store(), wake)  # noqa: E731
+        self.runner = Runner(make, asyncio.get_running_loop(), watch)
         self.runner.start()
         await self.runner.started
-        self._reader = self.open_reader()
+        self._reader = Reader(self.open_reader())
         if self._secure:
-            self.keyring = Keyring(self._reader)
-        chores = asyncio.create_task(self._refresh_keys())
+            self.keyring = Keyring(self._reader.store)
+        chores = asyncio.create_task(self._refresh())
+        await self._wait_for_shards()
         try:
             yield
         finally:
@@ -86,23 +91,34 @@ class Service:
             await asyncio.to_thread(self.runner.join)
             self._reader.close()
 
-    async def _refresh_keys(self) -> None:
+    async def _wait_for_shards(self) -> None:
+        """Wait a little while shards are being read, so that a small service answers its very first request."""
+        patience = asyncio.get_running_loop().time() + _PATIENCE_S
+        while not self.runner.loaded and asyncio.get_running_loop().time() < patience:
+            await asyncio.sleep(0.01)
+
+    async def _refresh(self) -> None:
+        """Read the keys every second, which also shows whether the store can be read."""
+        keyring = self.keyring
         while True:
             await asyncio.sleep(1.0)
-            if self.keyring is not None:
-                try:
-                    await self.read(lambda _: self.keyring.refresh())  # type: ignore[union-attr]
-                except StoreError:
-                    continue
+            try:
+                await self.read(lambda store: store.access_keys() if keyring is None else keyring.refresh())
+            except StoreError as error:
+                logger.warning("the store cannot be read: %s", error)
+
+    def unready(self) -> str | None:
+        """Why decisions cannot be taken or the store cannot be read; None if all is well."""
+        runner = self.runner
+        if not runner.ready:
+            return runner.error or "starting"
+        if not runner.loaded:
+            return f"{runner.loading} shards of loops are being read"
+        return None if self._reader.error is None else f"the store cannot be read: {self._reader.error}"
 
     async def read(self, question: Callable[[Store], Result]) -> Result:
         """Ask the store, away from the event loop."""
-
-        def ask() -> Result:
-            with self._reader_lock:
-                return question(self._reader)
-
-        return await asyncio.to_thread(ask)
+        return await asyncio.to_thread(self._reader.ask, question)
 
     async def call(self, command: Callable[[Engine], Result]) -> Result:
         """Have the engine's thread carry out a command."""

@@ -4,6 +4,8 @@
 - `commands`: decisions and rewards, from the request to the answer
 - `shards`: the shard of a loop that a command belongs to
 - `storage`: loops to the store and back
+- `loading`: reading shards in a thread of its own
+- `keeping`: the shards that are served, and what happens if one fails
 - `engine`: all loops of a store, commits and recovery
 - `thread`: the thread in which the engine runs
 - `warmup`: compiling policies before anybody waits for them

@@ -64,7 +64,10 @@ class Commands:
 
     def _advance(self, loop: Loop, now: int) -> int:
         """Get a loop ready for a command, which the next commit must make durable."""
-        self._parts.touched.add(loop)
+        parts = self._parts
+        parts.touched.add(loop)
+        parts.active.clear()  # what came before was done whole
+        parts.active.add(loop)
         return advance(loop, now)
 
     def decide(self, request: DecisionRequest) -> tuple[bool, Decision]:

@@ -1,20 +1,24 @@
 """The decision engine: all loops of a store, durable commits, and recovery. It has no HTTP, no thread and no clock.
 
 Commands change memory and queue events; `commit` makes them durable. Only then may their answers leave the process. An
-engine whose commit failed must `recover` before it does anything else.
+engine whose commit failed must `recover` before it does anything else. If a command fails unexpectedly, only the shards
+it worked on are dropped: their log is committed as it was before the command, and they are read again.
 """
 
 from __future__ import annotations
 
 import hashlib
-import logging
 import time
 from collections.abc import Callable
+from functools import partial
 from math import inf
+from typing import Any
 
 import msgspec
 
 from driftbandit.serving.engine.commands import Answers, Commands
+from driftbandit.serving.engine.keeping import Keeper
+from driftbandit.serving.engine.loading import Loader
 from driftbandit.serving.engine.messages import (
     CatalogueRequest,
     Configuration,
@@ -27,15 +31,7 @@ from driftbandit.serving.engine.messages import (
 from driftbandit.serving.engine.reading import state_bytes
 from driftbandit.serving.engine.saving import Saver
 from driftbandit.serving.engine.shards import Parts
-from driftbandit.serving.engine.storage import (
-    committed,
-    configured,
-    gather,
-    lacks_arms,
-    load_loop,
-    news,
-    settings,
-)
+from driftbandit.serving.engine.storage import Source, committed, configured, gather, lacks_arms, load_loop
 from driftbandit.serving.loop import events as log
 from driftbandit.serving.loop.arms import check_different
 from driftbandit.serving.loop.config import LoopConfig, check, completed
@@ -44,16 +40,12 @@ from driftbandit.serving.loop.events import Catalogued, Configured, NamedArms, R
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.model import read_model
 from driftbandit.serving.loop.scopes import Room
-from driftbandit.serving.stores.base import Batch, LoopRow, Store, VersionConflict
-
-logger = logging.getLogger("driftbandit")
+from driftbandit.serving.stores.base import Batch, Store, VersionConflict
 
 _RUN = 100
 """Least number of events encoded together: few enough to be still in the processor's cache."""
 _CLOSED = 1_000
 """About how many windows close with one event."""
-_WORTH_SAYING_MS = 1_000
-"""How far a loop's time must be ahead of the clock to be logged; the clocks of two machines differ a little."""
 
 
 class Engine:
@@ -66,11 +58,17 @@ class Engine:
     clock : callable
         Milliseconds since 1970.
     snapshot_every : int
-        The least number of a loop's events between snapshots.
+        How many events, of all loops together, may be after the last snapshots; see `Saver`.
     memory : int
         Bytes that models and open decisions may take; models used long ago are left to the store.
     ready : callable, optional
         Says whether settings may come into force. If not, the next `refresh` asks again.
+    background : bool
+        Whether shards are read in a thread of their own. Then `adopt` must be called from time to time, and commands
+        for shards that are not read yet are refused with status 503.
+
+    wake : callable, optional
+        Called, from that thread, when there is something to adopt.
     """
 
     def __init__(
@@ -81,74 +79,68 @@ class Engine:
         snapshot_every: int = 100_000,
         memory: int = 1 << 62,
         ready: Callable[[LoopConfig], bool] = lambda config: True,
+        background: bool = False,
+        wake: Callable[[], None] = lambda: None,
     ) -> None:
         self.store = store
         self._clock = clock
         self._snapshot_every = snapshot_every
         self._room = Room(memory)
-        self._ready = ready
-        self.held: dict[int, int] = {}
-        self._loops: dict[str, Parts] = {}
+        loader = Loader(store, self._room, background, wake)
+        self._keeper = Keeper(store, clock, loader, ready)
+        self._loops = self._keeper.loops
+        self._touched = self._keeper.touched
         self._start()
 
-    # Recovery ------------------------------------------------------------------------------------------------------
-
-    def _start(self) -> None:
-        self._touched: set[Loop] = set()
-        self._answers = Answers()
-        self._saver = Saver(self.store, self._room, self._snapshot_every)
-        self._loops.clear()
-        self.held = {}
-        self.refresh()
+    # Recovery and shards -------------------------------------------------------------------------------------------
 
     def recover(self) -> None:
         """Forget everything in memory and start from what the store has."""
         self.store.reopen()
         self._start()
 
+    def _start(self) -> None:
+        self._answers = Answers()
+        self._saver = Saver(self.store, self._room, self._snapshot_every, self._keeper)
+        self._keeper.forget()
+        self.refresh()
+
     def refresh(self) -> None:
-        """Take over shards that other processes gave up and settings that they changed; called every second or so."""
-        held = self.store.hold()
-        lost = [shard for shard, token in self.held.items() if held.get(shard) != token]
-        self.held = held
-        for row in self.store.loops():
-            parts = self._loops.get(row.name)
-            if parts is not None:
-                parts.held = held
-                for shard in lost:
-                    if (gone := parts.here.pop(shard, None)) is not None:
-                        self._saver.forget(gone)
-            if parts is None or parts.row.version != row.version:
-                config = settings(row)
-                if not self._ready(config):
-                    continue
-                if parts is None:
-                    parts = self._loops[row.name] = Parts(row, config, self.store, self._touched)
-                    parts.held = held
-                parts.config = config
-            parts.row = row
-            for shard in held:
-                if shard not in parts.here:
-                    parts.here[shard] = load_loop(self.store, row, shard, self._room)
-                    self._set_time(parts.here[shard])
-                self._update(parts.here[shard], row)
-            parts.only = parts.here.get(0) if self.store.shards == 1 else None
+        """Take over shards that other processes gave up and settings that they changed.
 
-    def _set_time(self, loop: Loop) -> None:
-        """Let a loop whose last event is later than the clock go on from there, instead of waiting for the clock."""
-        loop.ahead = max(0, loop.state.time - self._clock())
-        if loop.ahead >= _WORTH_SAYING_MS:
-            logger.warning(
-                "loop %r, shard %d: its last event is %.1f s ahead of the clock; its time goes on from there",
-                *(loop.name, loop.shard, loop.ahead / 1000.0),
-            )
+        To be called every second or so, when everything is committed, since shards may be given to other processes.
+        """
+        self._keeper.hold()
+        self._keeper.read_settings()
+        self.adopt()
 
-    def _update(self, loop: Loop, row: LoopRow) -> None:
-        """Give a loop new settings and a new catalogue from the store."""
-        for event in news(loop, row, loop.time_at(self._clock())):
-            loop.apply(event)
-            loop.outbox.events.append(event)
-            self._touched.add(loop)
+    def adopt(self) -> bool:
+        """Serve the shards that have been read meanwhile; says whether there were any."""
+        found = self._keeper.adopt()
+        self._saver.adopt(found)
+        return bool(found)
+
+    @property
+    def held(self) -> dict[int, int]:
+        """Shards that this process holds, with their tokens."""
+        return self._keeper.held
+
+    @property
+    def loading(self) -> int:
+        """How many shards of loops are being read."""
+        return sum(len(parts.loading) for parts in self._loops.values())
+
+    @property
+    def failed_commands(self) -> int:
+        """Commands that failed unexpectedly, and shards that could not close windows or take new settings."""
+        return self._keeper.failures
+
+    def carry_out(self, command: Callable[[Engine], Any]) -> Any:
+        """What a command returns, or the refusal that it raises. Raises StoreError if the store failed.
+
+        A command that fails otherwise is refused with status 500, and the shards on which it worked are set aside.
+        """
+        return self._keeper.carry_out(partial(command, self))
 
     # Commands ------------------------------------------------------------------------------------------------------
 
@@ -198,7 +190,8 @@ class Engine:
             row = self.store.put_loop(name, expected, log.encode(event))
         except VersionConflict as error:
             raise Refused(409, f"loop {name!r}: expected version {expected}, found {error.version}") from error
-        self.refresh()
+        self._keeper.read_settings(name)
+        self.adopt()
         return row.version
 
     def put_arms(self, name: str, arms: CatalogueRequest) -> Configuration:
@@ -206,7 +199,8 @@ class Engine:
         parts = self._parts(name)
         event = self._catalogued(parts.config, arms)
         self.store.put_arms(parts.row.number, log.encode(event))
-        self.refresh()
+        self._keeper.read_settings()
+        self.adopt()
         return self.configuration(name)
 
     def _catalogued(self, config: LoopConfig, arms: CatalogueRequest) -> Catalogued:
@@ -233,7 +227,7 @@ class Engine:
         """Decisions and rewards of a loop, now; ids that requests name must have gone through `look_up`."""
         parts = self._parts(name)
         for loop in parts.here.values():
-            loop.outbox.seal(loop.state.seq, _RUN)
+            loop.outbox.seal(_RUN)
         return Commands(parts, self._clock(), self._answers)
 
     def decide(self, name: str, request: DecisionRequest) -> tuple[bool, Decision]:
@@ -248,25 +242,29 @@ class Engine:
         """Close the windows that are due, so few at a time that their models fit into memory."""
         now = self._clock()
         for parts in self._loops.values():
-            for loop in parts.here.values():
-                state, latest = loop.state, loop.time_at(now)
-                while state.due.first <= latest:
-                    some = state.due.time_of(_CLOSED)
-                    until = latest if some is None else max(state.time, min(latest, some))
-                    loop.outbox.events.append(loop.close(until))
+            for loop in list(parts.here.values()):
+                if loop.state.due.first <= loop.time_at(now):
                     self._touched.add(loop)
-                    if state.due.first <= latest:
-                        self.commit()
+                    self._keeper.guarded(loop, partial(self._close_due, loop, now))
+
+    def _close_due(self, loop: Loop, now: int) -> None:
+        state, latest = loop.state, loop.time_at(now)
+        while state.due.first <= latest:
+            some = state.due.time_of(_CLOSED)
+            until = latest if some is None else max(state.time, min(latest, some))
+            loop.outbox.events.append(loop.close(until))
+            if state.due.first <= latest:
+                self.commit()
+                self._touched.add(loop)
 
     def until_due(self) -> float:
         """Seconds until the next window closes."""
         now = self._clock()
-        loops = (loop for parts in self._loops.values() for loop in parts.here.values())
-        return min((loop.state.due.first - loop.time_at(now) for loop in loops), default=inf) / 1000.0
+        return min((loop.state.due.first - loop.time_at(now) for loop in self._keeper.here()), default=inf) / 1000.0
 
     def ahead(self) -> float:
         """Seconds by which the time of some loop is ahead of the clock, at most."""
-        return max((loop.ahead for parts in self._loops.values() for loop in parts.here.values()), default=0) / 1000.0
+        return max((loop.ahead for loop in self._keeper.here()), default=0) / 1000.0
 
     def _parts(self, name: str) -> Parts:
         parts = self._loops.get(name)
@@ -277,7 +275,10 @@ class Engine:
     # Durability ----------------------------------------------------------------------------------------------------
 
     def commit(self) -> int:
-        """Make everything queued durable; returns how many events that were. Raises StoreError if it failed."""
+        """Make everything queued durable; returns how many events that were. Raises StoreError if it failed.
+
+        A slice of a snapshot may go with it; see `Saver`.
+        """
         count, batch = gather(self._touched)
         self._saver.fill(batch)
         if batch:
@@ -286,12 +287,14 @@ class Engine:
         self._touched.clear()
         for loop in touched:
             committed(loop)
-        self._saver.settle(touched)
+        self._saver.settle([loop for loop in touched if self._keeper.serves(loop)], count)
         if self._room.full and self.busy:
             relief = Batch()
             self._saver.fill(relief)
             self.store.commit(relief)
-            self._saver.settle([])
+            self._saver.settle([], 0)
+        if self._keeper.read_aside():
+            self.adopt()
         return count
 
     @property
@@ -307,18 +310,11 @@ class Engine:
     def snapshot(self, seconds: float = inf) -> bool:
         """Save a snapshot of every loop now, if there is time for it; says whether there was."""
         until = time.monotonic() + seconds
+        self._saver.demand(loop for loop in self._keeper.here() if loop.state.seq > loop.outbox.saved_at)
         while self.busy:
             if time.monotonic() > until:
                 return False
             self.commit()
-        for parts in self._loops.values():
-            for loop in parts.here.values():
-                if loop.state.seq > loop.outbox.saved_at:
-                    self._saver.begin(loop)
-                    while self.busy:
-                        if time.monotonic() > until:
-                            return False
-                        self.commit()
         return True
 
     # Looking ---------------------------------------------------------------------------------------------------------
@@ -350,7 +346,7 @@ class Engine:
         found = hashlib.sha256()
         for shard, part in sorted(parts.here.items()):
             if whole_log:
-                again = load_loop(self.store, parts.row, shard, Room(), whole_log=True)
+                again = load_loop(Source(self.store, parts.row.number, shard), parts.row, Room(), whole_log=True)
                 found.update(state_bytes(again))
             else:
                 found.update(state_bytes(part, self.store))

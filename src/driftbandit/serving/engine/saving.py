@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from driftbandit.serving.engine.keeping import Keeper
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.scopes import Models, Room
 from driftbandit.serving.stores.base import Batch, Closed, ModelRow, Outdated, Snapshot, Store
@@ -50,13 +51,18 @@ class Saver:
     room : Room
         How much memory there is.
     every : int
-        The least number of a loop's events between snapshots.
+        How many events, of all loops together, may be after the last snapshots. Beyond that, the shard with the most
+        such events gets a new snapshot.
+    keeper : Keeper
+        Knows which loops are served, and which need a new snapshot because theirs is damaged.
     """
 
-    def __init__(self, store: Store, room: Room, every: int) -> None:
+    def __init__(self, store: Store, room: Room, every: int, keeper: Keeper) -> None:
         self._store = store
         self._room = room
         self._every = every
+        self._keeper = keeper
+        self._unsaved = 0
         self._shot: _Shot | None = None
         self._sizes: dict[Loop, int] = {}
         self._sweeps: list[tuple[Loop, int, int]] = []
@@ -65,17 +71,30 @@ class Saver:
     @property
     def busy(self) -> bool:
         """Whether there is more to write."""
-        return self._shot is not None or bool(self._sweeps) or (self._room.excess > 0 and not self._room.stuck)
+        crowded = self._room.excess > 0 and not self._room.stuck
+        return self._shot is not None or bool(self._keeper.to_save or self._sweeps) or crowded
 
-    def forget(self, loop: Loop) -> None:
-        """Stop caring about a loop that this process no longer serves."""
-        self._room.used -= self._sizes.pop(loop, 0)
-        self._sweeps = [sweep for sweep in self._sweeps if sweep[0] is not loop]
-        if self._shot is not None and self._shot.loop is loop:
+    def adopt(self, loops: Iterable[Loop]) -> None:
+        """Count the events of loops that have just been read."""
+        self._unsaved += sum(loop.state.seq - loop.outbox.saved_at for loop in loops)
+
+    def demand(self, loops: Iterable[Loop]) -> None:
+        """Let these loops have snapshots, one after the other."""
+        self._keeper.to_save += loops
+
+    def _forget_lost(self) -> None:
+        """Stop caring about loops that this process no longer serves, or whose memory may be ahead of their log."""
+        for loop in [loop for loop in self._sizes if not self._keeper.serves(loop)]:
+            self._room.used -= self._sizes.pop(loop)
+        self._sweeps = [sweep for sweep in self._sweeps if self._keeper.serves(sweep[0])]
+        if self._shot is not None and not self._keeper.serves(self._shot.loop):
             self._shot = None
 
     def fill(self, batch: Batch) -> None:
         """Add a slice to a commit, which must have all events until now."""
+        if not self.busy:
+            return
+        self._forget_lost()
         if self._shot is not None:
             self._fill_shot(batch, self._shot)
         if self._room.excess:
@@ -110,8 +129,9 @@ class Saver:
         else:
             self._sweeps.pop()
 
-    def settle(self, touched: Iterable[Loop]) -> None:
-        """After a commit: free memory, finish the snapshot, and begin another if one is due."""
+    def settle(self, touched: Iterable[Loop], count: int) -> None:
+        """After a commit of so many events: free memory, finish the snapshot, and begin another if one is due."""
+        self._unsaved += count
         for loop in touched:
             size = loop.nbytes
             self._room.used += size - self._sizes.get(loop, 0)
@@ -124,14 +144,34 @@ class Saver:
         shot = self._shot
         if shot is not None and shot.written:
             shot.loop.forget_closed()
+            self._unsaved -= shot.seq - shot.loop.outbox.saved_at
             shot.loop.outbox.saved_at = shot.seq
             self._sweeps += [(shot.loop, role, epoch) for role, epoch, _ in shot.roles if epoch > 1]
             self._shot = None
         if self._shot is None:
-            for loop in touched:
-                if loop.state.seq - loop.outbox.saved_at >= max(self._every, _OPEN_WEIGHT * loop.waiting):
-                    self.begin(loop)
-                    break
+            self._begin_next()
+
+    def _begin_next(self) -> None:
+        demanded = self._keeper.to_save
+        while demanded:
+            loop = demanded.pop(0)
+            if self._keeper.serves(loop):
+                self.begin(loop)
+                return
+        if self._unsaved >= self._every:
+            self._begin_most_behind()
+
+    def _begin_most_behind(self) -> None:
+        """Begin a snapshot of the shard with the most events after its last one, open decisions considered."""
+        behind = {loop: loop.state.seq - loop.outbox.saved_at for loop in self._keeper.here()}
+        self._unsaved = sum(behind.values())
+        due = [loop for loop, events in behind.items() if events >= max(1, _OPEN_WEIGHT * loop.waiting)]
+        if self._unsaved < self._every:
+            return
+        if due:
+            self.begin(max(due, key=behind.__getitem__))
+        else:
+            self._unsaved -= self._every // 10  # when to look again
 
     def _trim(self) -> None:
         """Forget what the store has, in the largest loops first."""
@@ -151,17 +191,6 @@ class Saver:
         for _, _, models in roles:
             models.freeze()
         self._shot = _Shot(loop, state.seq, state.shot(), roles)
-
-
-def relieve(store: Store, loop: Loop, room: Room) -> None:
-    """Leave the models of a loop that is being read to the store if they take more memory than there is."""
-    if loop.nbytes > room.limit:
-        for role, models in loop.learner.roles:
-            while taken := models.spill(_SPILL):
-                batch = Batch()
-                _add(batch, loop, (role, loop.state.epochs[role]), loop.state.seq, taken)
-                store.commit(batch)
-            models.trim(room.limit)
 
 
 def _add(batch: Batch, loop: Loop, which: tuple[int, int], seq: int, taken: list[tuple[str, bytes]]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 
+from driftbandit.serving.engine.loading import Job
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.loop.loop import Loop
@@ -19,6 +20,42 @@ class Elsewhere(Refused):
         self.address = address
 
 
+_LONGEST = 64
+_FORGIVEN = 60
+
+
+class Trouble:
+    """Why one shard of a loop failed last, and when to read it again.
+
+    The first failure is followed by another attempt at once. Then the pauses double, up to about a minute.
+    """
+
+    __slots__ = ("_pause", "_quiet", "failures", "why")
+
+    def __init__(self) -> None:
+        self.why = ""
+        self.failures = 0
+        self._pause = 0
+        self._quiet = 0
+
+    def again(self, why: str) -> None:
+        """Note a failure."""
+        self.why = why
+        self._pause = min(2**self.failures, _LONGEST) - 1
+        self.failures += 1
+        self._quiet = 0
+
+    def waits(self) -> bool:
+        """Whether to wait some more; called once per `Engine.refresh`."""
+        self._pause -= 1
+        return self._pause >= 0
+
+    def over(self) -> bool:
+        """Whether the shard has served for so long that its failures are forgiven; called once per `Engine.refresh`."""
+        self._quiet += 1
+        return self._quiet >= _FORGIVEN
+
+
 class Parts:
     """One loop, and its shards that this process serves.
 
@@ -31,21 +68,80 @@ class Parts:
     only : Loop or None
         The only shard, if the store has one shard.
     held : dict
-        Shards that this process holds, with their tokens. A held shard that is not `here` yet is getting ready.
+        Shards that this process holds, with their tokens. A held shard that is not `here` cannot be served yet.
+    loading : dict
+        The jobs that read shards which are not `here` yet.
+    troubles : dict
+        Shards that failed lately.
+    aside : set of int
+        Shards that failed and whose log is not durable yet.
+    distrusted : set of int
+        Shards whose snapshot or models are damaged, so that the whole log must be repeated.
     touched : set of Loop
         Loops with something for the next commit.
+    active : set of Loop
+        The shard on which the present command works, if it is known.
     """
 
-    __slots__ = ("config", "held", "here", "only", "row", "store", "touched")
+    __slots__ = (
+        "active",
+        "aside",
+        "config",
+        "distrusted",
+        "held",
+        "here",
+        "loading",
+        "only",
+        "row",
+        "store",
+        "touched",
+        "troubles",
+    )
 
-    def __init__(self, row: LoopRow, config: LoopConfig, store: Store, touched: set[Loop]) -> None:
+    def __init__(self, row: LoopRow, config: LoopConfig, store: Store, touched: set[Loop], active: set[Loop]) -> None:
         self.row = row
         self.config = config
         self.store = store
         self.touched = touched
+        self.active = active
         self.here: dict[int, Loop] = {}
         self.only: Loop | None = None
         self.held: dict[int, int] = {}
+        self.loading: dict[int, Job] = {}
+        self.troubles: dict[int, Trouble] = {}
+        self.aside: set[int] = set()
+        self.distrusted: set[int] = set()
+
+    def bring(self, loop: Loop) -> None:
+        """Serve a shard from now on."""
+        self.here[loop.shard] = loop
+        self.only = loop if self.store.shards == 1 else None
+
+    def drop(self, shard: int) -> None:
+        """Serve a shard no longer, and read it no longer."""
+        self.here.pop(shard, None)
+        self.only = None
+        job = self.loading.pop(shard, None)
+        if job is not None:
+            job.wanted = False
+
+    def failed(self, shard: int, why: str) -> None:
+        """Note that a shard failed."""
+        self.troubles.setdefault(shard, Trouble()).again(why)
+
+    def to_read(self) -> list[int]:
+        """The shards that are held and are to be read now; called once per `Engine.refresh`."""
+        for shard in [shard for shard, trouble in self.troubles.items() if shard in self.here and trouble.over()]:
+            del self.troubles[shard]
+        wanted = sorted(self.held.keys() - self.here.keys() - self.loading.keys() - self.aside)
+        return [shard for shard in wanted if shard not in self.troubles or not self.troubles[shard].waits()]
+
+    def check_here(self, shard: int) -> None:
+        """Refuse with 503 if a shard is held and cannot be served yet."""
+        if shard in self.held and shard not in self.here:
+            trouble = self.troubles.get(shard)
+            why = "is being read" if trouble is None else f"failed and is to be read again: {trouble.why}"
+            raise Refused(503, f"loop {self.row.name!r}: shard {shard} {why}")
 
     def of_scope(self, scope: str | None) -> Loop:
         """The shard that decides for a scope."""
@@ -56,8 +152,7 @@ class Parts:
             shard = shard_of(self.row.name, scope if scoped and scope is not None else EVERYONE, shards)
         part = self.here.get(shard)
         if part is None:
-            if shard in self.held:
-                raise Refused(503, f"loop {self.row.name!r} is getting ready")
+            self.check_here(shard)
             raise Elsewhere(shard, self.store.holder(shard))
         return part
 
@@ -90,15 +185,24 @@ class Parts:
         known = self.knowing(decision_id, scope)
         if known is not None:
             return known
-        if len(self.held) < self.store.shards:
+        if len(self.here) < self.store.shards:
             if not self.config.scoped or scope is not None:
                 self.of_scope(scope)
             else:
-                prefix = decision_id.partition("-")[0]
-                shard = int(prefix, 16) if len(prefix) <= 3 and all(c in "0123456789abcdef" for c in prefix) else None
-                if shard is None or shard not in self.held:
-                    raise Elsewhere(shard or -1, self.store.holder(shard) if shard is not None else None)
+                self._check_all(decision_id)
         raise Refused(404, f"no decision {decision_id[:200]!r} in loop {self.row.name!r}")
+
+    def _check_all(self, decision_id: str) -> None:
+        """Refuse if a shard that is not here may know a decision, of which the scope is not known."""
+        prefix = decision_id.partition("-")[0]  # ids made by the service begin with their shard
+        digits = 0 < len(prefix) <= 3 and all(digit in "0123456789abcdef" for digit in prefix)
+        shard = int(prefix, 16) if digits else -1
+        if shard in range(self.store.shards) and shard not in self.held:
+            raise Elsewhere(shard, self.store.holder(shard))
+        for held in self.held:
+            self.check_here(held)
+        if shard not in self.held:
+            raise Elsewhere(shard, None)
 
     def look_up(self, ids: list[str]) -> None:
         """Read what the store knows about these decisions, all at once."""

@@ -7,13 +7,12 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from driftbandit.serving.engine.saving import relieve
 from driftbandit.serving.loop import events as log
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import Catalogued, Configured
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.scopes import Room
-from driftbandit.serving.stores.base import Batch, ChangeRow, Closed, LoopRow, Store, Unfinished
+from driftbandit.serving.stores.base import LATEST, Batch, ChangeRow, Closed, Damaged, LoopRow, Store
 
 INDEXED = 2048
 """Closed decisions that go into the store's index together: enough to share its pages, too few for a long pause."""
@@ -33,31 +32,66 @@ def configured(row: LoopRow) -> Configured:
     return event
 
 
-def load_loop(store: Store, row: LoopRow, shard: int, room: Room, *, whole_log: bool = False) -> Loop:
-    """Read one shard of a loop: its last snapshot, and the events after it.
+class Source:
+    """Where one shard of a loop is read from.
+
+    Called with a role, an epoch and a scope, it reads a packed model, which may be long after the shard was read. The
+    shard is read over one connection and used with another, so the store can be replaced.
 
     Parameters
     ----------
-    store, row, shard :
-        Where to read, and what.
+    store : Store
+        The store, as the thread that uses this object sees it.
+    number, shard : int
+        Which loop, and which of its shards.
+
+    Attributes
+    ----------
+    upto : int
+        Models of later events are not read: no snapshot has them, until the shard is served.
+    """
+
+    def __init__(self, store: Store, number: int, shard: int) -> None:
+        self.store = store
+        self.number = number
+        self.shard = shard
+        self.upto = LATEST
+
+    def __call__(self, role: int, epoch: int, scope: str) -> bytes | None:
+        """A packed model, or None if the store has none."""
+        return self.store.model(self.number, self.shard, role, epoch, scope, self.upto)
+
+
+def load_loop(source: Source, row: LoopRow, room: Room, *, whole_log: bool = False) -> Loop:
+    """Read one shard of a loop: its last snapshot, and the events after it.
+
+    Raises Damaged if the snapshot, or a model or an event that is needed, is not what was written.
+
+    Parameters
+    ----------
+    source, row : Source, LoopRow
+        Where to read, and which loop.
     room : Room
         How much memory there is.
     whole_log : bool
-        Whether to ignore the snapshot and repeat the whole log.
+        Whether to ignore snapshot and models and repeat the whole log. No model of the store is read until then.
     """
-    number = row.number
+    store, number, shard = source.store, source.number, source.shard
+    reading = whole_log
 
     def load(role: int, epoch: int, scope: str) -> bytes | None:
-        return None if whole_log else store.model(number, shard, role, epoch, scope)
+        return None if reading else source(role, epoch, scope)
 
     loop = Loop(row.name, shard, load, room, number)
     snapshot = None if whole_log else store.snapshot(number, shard)
+    source.upto = -1 if snapshot is None else snapshot[0]
     if snapshot is not None:
-        loop.restore(snapshot[1])
+        try:
+            loop.restore(snapshot[1])
+        except ValueError as error:  # without a checksum: of an older version
+            raise Damaged(f"loop {row.name!r}, shard {shard}: the snapshot ({error})", rest=True) from error
     state = loop.state
     loop.outbox.saved_at = state.seq
-    if not whole_log:
-        store.commit(Batch(unfinished=[Unfinished(number, shard, state.seq)]))
     while True:
         rows = store.events(number, shard, state.seq, _READ)
         for seq, body in rows:
@@ -66,8 +100,8 @@ def load_loop(store: Store, row: LoopRow, shard: int, room: Room, *, whole_log: 
                 raise RuntimeError(f"loop {row.name!r}: event {state.seq} is missing from the log")
         if len(rows) < _READ:
             break
-        if not whole_log:
-            relieve(store, loop, room)
+    reading = False
+    loop.outbox.stored = state.seq
     loop.outbox.found.clear()  # the store got these changes together with their events
     return loop
 
@@ -95,11 +129,11 @@ def gather(loops: Iterable[Loop]) -> tuple[int, Batch]:
     batch = Batch()
     count = 0
     for loop in loops:
-        outbox, seq = loop.outbox, loop.state.seq
-        outbox.seal(seq)
+        outbox = loop.outbox
+        outbox.seal()
         if outbox.sealed:
             batch.events += outbox.sealed
-            count += seq - outbox.sealed[0].first + 1
+            count += outbox.last - outbox.stored
         if outbox.found:
             batch.changes.extend(change_rows(loop))
         if len(outbox.closed) >= INDEXED:
@@ -130,6 +164,7 @@ def change_rows(loop: Loop) -> list[ChangeRow]:
 def committed(loop: Loop) -> None:
     """Forget what a commit has just stored."""
     outbox = loop.outbox
+    outbox.stored = outbox.last
     outbox.sealed.clear()
     outbox.found.clear()
     loop.known.clear()

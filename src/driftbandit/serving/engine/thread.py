@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from driftbandit.serving.engine.engine import Engine
-from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.stores.base import StoreError
+from driftbandit.serving.stores.retries import Backoff
 
 logger = logging.getLogger("driftbandit")
 
@@ -47,16 +47,27 @@ class Runner(threading.Thread):
     Parameters
     ----------
     make : callable
-        Makes the engine, in the thread that uses it.
+        Makes the engine, in the thread that uses it. It is called with a function that wakes that thread.
     loop : event loop
         Where the futures of `submit` live.
     watch : callable
         Called about once per second.
+
+    Attributes
+    ----------
+    ready : bool
+        Whether commands are taken.
+    error : str or None
+        Why not, if something is wrong.
+    loading : int
+        How many shards of loops are being read; commands for them are refused with status 503.
+    loaded : bool
+        Whether all shards have been read that were to be read at the start, or after the last recovery.
     """
 
     def __init__(
         self,
-        make: Callable[[], Engine],
+        make: Callable[[Callable[[], None]], Engine],
         loop: asyncio.AbstractEventLoop,
         watch: Callable[[], object] = lambda: None,
     ) -> None:
@@ -71,6 +82,9 @@ class Runner(threading.Thread):
         self.engine: Engine | None = None
         self.ready = False
         self.error: str | None = None
+        self.loading = 0
+        self.loaded = False
+        self._backoff = Backoff()
         self.started: asyncio.Future[None] = loop.create_future()
         self.commits = 0
         self.failures = 0
@@ -106,8 +120,9 @@ class Runner(threading.Thread):
     def run(self) -> None:
         """Serve until stopped."""
         try:
-            self.engine = self._make()
+            self.engine = self._make(self._wake.set)
             self.engine.commit()
+            self._look(self.engine)
             self.ready = True
         except Exception as error:
             self.error = str(error)
@@ -126,7 +141,7 @@ class Runner(threading.Thread):
     def _patience(self) -> float:
         """How long to sleep if nothing comes in."""
         if self.engine is None:
-            return 0.2
+            return self._pause
         if self.engine.busy:
             return 0.0
         return min(_HOUSEKEEPING_S, max(0.0, self.engine.until_due()))
@@ -145,26 +160,41 @@ class Runner(threading.Thread):
             taken.reverse()
             while taken:
                 self._carry_out(engine, taken, results)
-            now = time.monotonic()
-            if now >= self._next_check:
-                self._next_check = now + _HOUSEKEEPING_S
-                engine.refresh()
-                self._watch()
-            started = time.perf_counter()
-            count = engine.commit()
-            if count:
-                self.commits += 1
-                self.events += count
-                self.commit_seconds += time.perf_counter() - started
+            self._commit(engine)
         except Exception as error:
-            if isinstance(error, StoreError):
-                logger.error("not durable: %s", error)
-            else:
-                logger.exception("the engine failed")
             self._fail(error)
             results = [Unavailable(str(error))] * len(futures)
         if futures:
             self._loop.call_soon_threadsafe(_deliver, futures, results)
+        if self.engine is not None:
+            try:
+                self._keep_house(engine)
+            except Exception as error:
+                self._fail(error)
+
+    def _commit(self, engine: Engine) -> None:
+        started = time.perf_counter()
+        count = engine.commit()
+        if count:
+            self.commits += 1
+            self.events += count
+            self.commit_seconds += time.perf_counter() - started
+
+    def _keep_house(self, engine: Engine) -> None:
+        """Serve shards that have been read, and once per second look for shards and settings of other processes."""
+        now = time.monotonic()
+        if now >= self._next_check:
+            self._next_check = now + _HOUSEKEEPING_S
+            self._watch()
+            engine.refresh()
+        elif not engine.adopt():
+            return
+        self._commit(engine)
+        self._look(engine)
+
+    def _look(self, engine: Engine) -> None:
+        self.loading = engine.loading
+        self.loaded = self.loaded or not self.loading
 
     @staticmethod
     def _carry_out(engine: Engine, taken: list[Waiting], results: list[Any]) -> None:
@@ -180,19 +210,19 @@ class Runner(threading.Thread):
                 count += len(ids[1])
         for name, ids_of in named.items():
             engine.look_up(name, ids_of)
-        for call in calls:
-            try:
-                results.append(call(engine))
-            except Refused as refusal:
-                results.append(refusal)
+        results += [engine.carry_out(call) for call in calls]
 
     def _fail(self, error: Exception) -> None:
         """Answer nothing more before a recovery, since memory may be ahead of the store."""
+        if isinstance(error, StoreError):
+            logger.error("not durable: %s", error)
+        else:
+            logger.error("the engine failed", exc_info=error)
         self.failures += 1
         self.error = str(error)
-        self.ready = False
+        self.ready = self.loaded = False
         self._broken, self.engine = self.engine, None
-        self._wake.set()
+        self._pause = 0.0
 
     def _recover(self) -> None:
         assert self._broken is not None
@@ -204,8 +234,10 @@ class Runner(threading.Thread):
             self._broken.commit()
         except Exception as error:
             self.error = str(error)
-            time.sleep(0.1)
+            self._pause = self._backoff.next()
             return
+        self._backoff.reset()
+        self._look(self._broken)
         self.engine, self.error, self.ready = self._broken, None, True
 
     def _finish(self) -> None:

@@ -300,11 +300,13 @@ class Outbox:
         Decisions that closed: id, number of the event, reward.
     found : list of Found
         Changes that were detected.
+    stored : int
+        Number of the last event that the store has.
     saved_at : int
         The last event that the store's snapshot includes.
     """
 
-    __slots__ = ("_number", "_shard", "closed", "events", "found", "saved_at", "sealed")
+    __slots__ = ("_number", "_shard", "closed", "events", "found", "saved_at", "sealed", "stored")
 
     def __init__(self, number: int = 0, shard: int = 0) -> None:
         self._number = number
@@ -313,11 +315,27 @@ class Outbox:
         self.sealed: list[Run] = []
         self.closed: list[tuple[str, int, float | None]] = []
         self.found: list[Found] = []
+        self.stored = 0
         self.saved_at = 0
 
-    def seal(self, seq: int, least: int = 1) -> None:
-        """Encode the latest events if there are at least `least`; `seq` is the number of the last."""
+    @property
+    def last(self) -> int:
+        """Number of the last event that was logged; the loop's state has the same number unless a command failed."""
+        return (self.sealed[-1].last if self.sealed else self.stored) + len(self.events)
+
+    def seal(self, least: int = 1) -> None:
+        """Encode the latest events if there are at least `least`."""
         count = len(self.events)
         if count >= least:
-            self.sealed.append(Run(self._number, self._shard, seq - count + 1, seq, encode(self.events)))
+            last = self.last
+            self.sealed.append(Run(self._number, self._shard, last - count + 1, last, encode(self.events)))
             self.events.clear()
+
+    def keep_logged(self) -> None:
+        """Forget everything that no event stands for: what a command did that failed half way.
+
+        Closed decisions are forgotten altogether. Repeating the log brings back those that did close.
+        """
+        last = self.last
+        self.closed = []
+        self.found = [found for found in self.found if found.seq <= last]

@@ -5,5 +5,6 @@
 - `sqlite`: a store in one file, for one process
 - `postgresql`: a store that several processes share
 - `leases`: which of those processes writes to which shard
+- `retries`: pauses between attempts
 - `check`: the conformance test of stores
 """

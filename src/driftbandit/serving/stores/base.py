@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from driftbandit.serving.loop.events import Run, unpack_run
 from driftbandit.serving.loop.windows import ClosedRow
 
+LATEST = (1 << 63) - 1
+"""Number above those of all events."""
+
 
 class StoreError(Exception):
     """The store could not do what was asked. The caller must assume that nothing was done."""
+
+
+class Damaged(StoreError):
+    """Something in the store is not what was written.
+
+    Parameters
+    ----------
+    what : str
+        What it is, with loop, shard and number.
+    rest : bool
+        Whether the log may still be whole: True for snapshots and models, which can be made again from the log.
+    """
+
+    def __init__(self, what: str, *, rest: bool) -> None:
+        super().__init__(f"{what}: damaged, not what was written")
+        self.rest = rest
 
 
 class Fenced(StoreError):
@@ -115,11 +135,10 @@ class Closed(NamedTuple):
 
 
 class Unfinished(NamedTuple):
-    """Models with numbers above `seq`, that of the latest snapshot; they go, since no snapshot has them."""
+    """A shard of a loop whose models of events after its latest snapshot go, since no snapshot has them."""
 
     loop: int
     shard: int
-    seq: int
 
 
 @dataclass(slots=True)
@@ -143,6 +162,15 @@ class Batch:
         return {row.shard for name in self.__dataclass_fields__ for row in getattr(self, name)}
 
 
+def checksum(data: bytes, *place: int | str) -> int:
+    """CRC-32 of a row's data and of the place where it belongs, so that rows that were mixed up are noticed too.
+
+    >>> checksum(b"data", 1, 0, 7) == checksum(b"data", 1, 0, 8)
+    False
+    """
+    return zlib.crc32(data, zlib.crc32(repr(place).encode()))
+
+
 def check_order(runs: Sequence[Run], last_of: Callable[[int, int], int]) -> None:
     """Raise StoreError unless the runs continue the log, and each other, without gaps.
 
@@ -161,7 +189,7 @@ def check_order(runs: Sequence[Run], last_of: Callable[[int, int], int]) -> None
         last[at] = run.last
 
 
-def bodies_after(rows: list[tuple[int, bytes]], after: int, limit: int) -> list[tuple[int, bytes]]:
+def bodies_after(rows: Iterable[tuple[int, bytes]], after: int, limit: int) -> list[tuple[int, bytes]]:
     """(seq, body) of at most `limit` events after a number, from (first, bodies) of a table's rows."""
     found: list[tuple[int, bytes]] = []
     for first, packed in rows:
@@ -193,10 +221,11 @@ class Store(Protocol):
         ...
 
     def hold(self) -> dict[int, int]:
-        """Take or keep the right to write to shards; called about once per second.
+        """Take the right to write to free shards, and give some back if others need them; called about once per second.
 
-        Returns the shards held, each with a token. If a shard's token is new, another process may have held the shard
-        in between.
+        Everything written so far must have been committed. Returns the shards held, each with a token. If a shard's
+        token is new, another process may have held the shard in between. From the first call on, the store keeps the
+        right alive by itself, however long it is until the next call.
         """
         ...
 
@@ -224,7 +253,7 @@ class Store(Protocol):
         ...
 
     def events(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, bytes]]:
-        """(seq, body) of at most `limit` events after number `after`, in order."""
+        """(seq, body) of at most `limit` events after number `after`, in order; raises Damaged."""
         ...
 
     def event(self, loop: int, shard: int, seq: int) -> bytes | None:
@@ -232,11 +261,11 @@ class Store(Protocol):
         ...
 
     def snapshot(self, loop: int, shard: int) -> tuple[int, bytes] | None:
-        """Number of the last event that the latest snapshot includes, and its core."""
+        """Number of the last event that the latest snapshot includes, and its core; raises Damaged."""
         ...
 
-    def model(self, loop: int, shard: int, role: int, epoch: int, scope: str) -> bytes | None:
-        """Packed state of a scope, the latest."""
+    def model(self, loop: int, shard: int, role: int, epoch: int, scope: str, upto: int = LATEST) -> bytes | None:
+        """Packed state of a scope, the latest up to an event; raises Damaged."""
         ...
 
     def model_scopes(self, loop: int, shard: int, role: int, epoch: int) -> list[str]:
@@ -249,6 +278,10 @@ class Store(Protocol):
 
     def closed(self, loop: int, ids: list[str]) -> list[ClosedRow]:
         """Closed decisions among these ids."""
+        ...
+
+    def damage(self) -> Iterator[str]:
+        """Look at everything, and say what is not what was written, a line each."""
         ...
 
     def changes(self, loop: int, shard: int, after: int, limit: int) -> list[ChangeRow]:

@@ -111,10 +111,13 @@ def _check_snapshots(store: Store, number: int) -> None:
     second = [(0, 1, "ann", 3, b"A2"), (1, 2, "ann", 3, b"S2")]
     store.commit(Batch(models=[ModelRow(number, 0, *row, saved=2) for row in second]))
     assert store.model(number, 0, 0, 1, "ann") == b"A2", "the latest model of a scope"
-    store.commit(Batch(unfinished=[Unfinished(number, 0, 2)]))
+    assert store.model(number, 0, 0, 1, "ann", 2) == b"A1", "the latest up to an event"
+    store.commit(Batch(unfinished=[Unfinished(number, 0)]))
     assert store.model(number, 0, 0, 1, "ann") == b"A1", "what no snapshot has must go, what the last one has must stay"
     store.commit(Batch(models=[ModelRow(number, 0, *row, saved=2) for row in second]))
     store.commit(Batch(snapshots=[Snapshot(number, 0, 3, b"core2")]))
+    older = Snapshot(number, 0, 2, b"older")
+    _refuses(lambda: store.commit(Batch(snapshots=[older])), "an older snapshot must not replace a newer one")
     assert store.model(number, 0, 0, 1, "ann") == b"A2", "a model must be replaced"
     assert store.model(number, 0, 0, 1, "bob") == b"B1", "a model that did not change must stay"
     assert store.outdated(number, 0, 1, 2, 9) == ["ann"], "scopes with models of earlier epochs"

@@ -1,18 +1,24 @@
 """Which process writes to which shard of a PostgreSQL store.
 
-A process holds shards by lease: a row with its number, an expiry that it renews every second, and a token that grows
-whenever the shard changes hands. Every commit locks and checks these rows, so a process that slept through its lease
-can no longer write.
+A process holds a shard by a row with the process's number and a token that grows whenever the shard changes hands.
+Every commit locks and checks these rows, so a process that lost a shard can no longer write to it.
 
-A process also holds an advisory lock as long as its connection lives. Once that lock is gone, others take its shards
-without waiting for the lease to end. A process may fall asleep in the middle of a transaction and hold locks that stop
-everybody else; once its lease has ended, the others end its connection. To allow that, all processes must log in as one
-role.
+A process is alive as long as its row in `processes` is renewed, which a thread with a connection of its own does about
+once per second, whatever else the process is busy with. The others take the shards of a process whose row was not
+renewed for the length of the lease.
+
+A process also holds an advisory lock as long as its main connection lives. Once that lock is gone, others take its
+shards without waiting for the lease to end. A process may fall asleep in the middle of a transaction and hold locks
+that stop everybody else; once its lease has ended, the others end its connection. To allow that, all processes must log
+in as one role.
 """
 
 from __future__ import annotations
 
+import contextlib
 import secrets
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import psycopg
@@ -29,42 +35,63 @@ ALONE = 0x64726967
 """Key of the advisory lock that is held while shards change hands or tables are made."""
 
 
+_PULSES = 5
+"""How often a lease is renewed within its length."""
+
+_FREE = (
+    "(s.holder IS NULL OR NOT EXISTS (SELECT FROM processes p WHERE p.id = s.holder "
+    "AND p.seen > now() - make_interval(secs => %s)))"
+)
+
+
 class Leases:
-    """The leases of one process, over one connection.
+    """The leases of one process.
 
     Parameters
     ----------
     db : connection
-        The process's connection; it commits by itself.
+        The process's main connection; it commits by itself.
     shards : int
         How many shards there are.
     advertise : str, optional
         URL under which other processes can send clients here.
     lease : float
         Seconds after which a process that does not answer loses its shards.
+    connect : callable
+        Makes the connection over which the lease is renewed.
     """
 
-    def __init__(self, db: psycopg.Connection[Any], shards: int, advertise: str | None, lease: float) -> None:
+    def __init__(
+        self,
+        db: psycopg.Connection[Any],
+        shards: int,
+        advertise: str | None,
+        lease: float,
+        connect: Callable[[], psycopg.Connection[Any]],
+    ) -> None:
         self._db = db
         self._shards = shards
         self._advertise = advertise
         self._lease = lease
         self._me = secrets.randbits(31)
         self._tokens: dict[int, int] = {}
+        self._connect = connect
+        self.pulse: Pulse | None = None
+        """Renews the lease, from the first `hold` on."""
         self._db.execute("SELECT pg_advisory_lock(%s, %s)", (ALIVE, self._me))
 
     def _all(self, sql: str, *values: Any) -> list[Any]:
         return self._db.execute(sql, values).fetchall()
 
     def hold(self) -> dict[int, int]:
-        """Renew the held shards, take a fair share of the free ones, and give back any surplus.
+        """Take a fair share of the free shards, and give back any surplus.
 
         Returns the token of each shard that is held.
         """
         self._end_sleepers()
         with self._db.transaction():
             if not self._all("SELECT pg_try_advisory_xact_lock(%s)", ALONE)[0][0]:
-                return dict(self._tokens)  # another process is doing this; the lease outlasts the next call
+                return dict(self._tokens)  # another process is doing this
             self._db.execute(
                 "INSERT INTO processes VALUES (%s, %s, now()) ON CONFLICT (id) DO UPDATE SET seen = now()",
                 (self._me, self._advertise),
@@ -74,25 +101,23 @@ class Leases:
                 "SELECT count(*) FROM processes WHERE seen > now() - make_interval(secs => %s)", self._lease
             )[0][0]
             share = -(-self._shards // max(processes, 1))
-            mine = self._all(
-                "UPDATE shards SET expires = now() + make_interval(secs => %s) WHERE holder = %s "
-                "RETURNING shard, token",
-                *(self._lease, self._me),
-            )
+            mine = self._all("SELECT shard, token FROM shards WHERE holder = %s", self._me)
             held = {shard: token for shard, token in mine if self._tokens.get(shard) == token}
             extra = sorted(held)[share:]
             if extra:
                 self._db.execute(
-                    "UPDATE shards SET holder = NULL, expires = NULL WHERE holder = %s AND shard = ANY(%s)",
-                    (self._me, extra),
+                    "UPDATE shards SET holder = NULL WHERE holder = %s AND shard = ANY(%s)", (self._me, extra)
                 )
             taken = self._all(
-                "UPDATE shards SET holder = %s, token = token + 1, expires = now() + make_interval(secs => %s) "
-                "WHERE shard IN (SELECT shard FROM shards WHERE holder IS NULL OR expires < now() "
-                "ORDER BY shard LIMIT %s FOR UPDATE SKIP LOCKED) RETURNING shard, token",
+                "UPDATE shards SET holder = %s, token = token + 1 WHERE shard IN "
+                f"(SELECT s.shard FROM shards s WHERE {_FREE} ORDER BY s.shard LIMIT %s FOR UPDATE SKIP LOCKED) "
+                "RETURNING shard, token",
                 *(self._me, self._lease, max(0, share - len(held))),
             )
         self._tokens = {shard: token for shard, token in held.items() if shard not in extra} | dict(taken)
+        if self.pulse is None:
+            self.pulse = Pulse(self._connect, self._me, self._lease / _PULSES)
+            self.pulse.start()
         return dict(self._tokens)
 
     def _end_sleepers(self) -> None:
@@ -112,7 +137,7 @@ class Leases:
                 self._db.execute("SELECT pg_advisory_unlock(%s, %s)", (ALIVE, other))
 
     def _remove(self, process: int) -> None:
-        self._db.execute("UPDATE shards SET holder = NULL, expires = NULL WHERE holder = %s", (process,))
+        self._db.execute("UPDATE shards SET holder = NULL WHERE holder = %s", (process,))
         self._db.execute("DELETE FROM processes WHERE id = %s", (process,))
 
     def check(self, shards: set[int]) -> None:
@@ -126,6 +151,50 @@ class Leases:
 
     def release(self) -> None:
         """Give back everything."""
+        if self.pulse is not None:
+            self.pulse.stop()
         if self._tokens and not self._db.closed:
             self._remove(self._me)
         self._tokens = {}
+
+
+class Pulse(threading.Thread):
+    """Renews the lease of a process on a connection of its own, as long as the thread that made it lives.
+
+    Parameters
+    ----------
+    connect : callable
+        Makes the connection; after an error, another one.
+    process : int
+        The process's number.
+    every : float
+        Seconds between two renewals.
+    """
+
+    def __init__(self, connect: Callable[[], psycopg.Connection[Any]], process: int, every: float) -> None:
+        super().__init__(name="driftbandit-lease", daemon=True)
+        self._connect = connect
+        self._process = process
+        self._every = every
+        self._owner = threading.current_thread()
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        """Renew until stopped; a process that the others have removed is not brought back."""
+        db: psycopg.Connection[Any] | None = None
+        while not self._stopped.wait(self._every) and self._owner.is_alive():
+            try:
+                if db is None:
+                    db = self._connect()
+                db.execute("UPDATE processes SET seen = now() WHERE id = %s", (self._process,))
+            except psycopg.Error:
+                if db is not None:
+                    with contextlib.suppress(psycopg.Error):
+                        db.close()
+                db = None
+        if db is not None:
+            db.close()
+
+    def stop(self) -> None:
+        """Renew no more."""
+        self._stopped.set()

@@ -11,12 +11,14 @@ from functools import cache
 from typing import Any
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import tuple_row
+from psycopg.sql import SQL, Identifier
 
 from driftbandit.serving.loop.windows import ClosedRow
 from driftbandit.serving.stores.base import Batch, Closed, Fenced, StoreError
 from driftbandit.serving.stores.leases import ALONE, LEASE_S, Leases
-from driftbandit.serving.stores.sql import MOVE_MODELS, SQLStore
+from driftbandit.serving.stores.sql import CHECKED, MOVE_MODELS, SQLStore
 
 SHARDS = 16
 """Shards of a new store."""
@@ -26,13 +28,14 @@ CREATE TABLE IF NOT EXISTS loops (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE, version bigint NOT NULL,
     config bytea NOT NULL, arms_version bigint NOT NULL DEFAULT 0, arms bytea);
 CREATE TABLE IF NOT EXISTS events (
-    loop bigint, shard integer, first bigint, last bigint NOT NULL, bodies bytea NOT NULL,
+    loop bigint, shard integer, first bigint, last bigint NOT NULL, bodies bytea NOT NULL, crc bigint,
     PRIMARY KEY (loop, shard, first));
 CREATE TABLE IF NOT EXISTS snapshots (
-    loop bigint, shard integer, seq bigint NOT NULL, core bytea NOT NULL, PRIMARY KEY (loop, shard));
+    loop bigint, shard integer, seq bigint NOT NULL, core bytea NOT NULL, crc bigint,
+    PRIMARY KEY (loop, shard));
 CREATE TABLE IF NOT EXISTS states (
     loop bigint, shard integer, role integer, epoch bigint, scope text COLLATE "C", seq bigint, state bytea NOT NULL,
-    PRIMARY KEY (loop, shard, role, epoch, scope, seq));
+    crc bigint, PRIMARY KEY (loop, shard, role, epoch, scope, seq));
 CREATE INDEX IF NOT EXISTS states_by_seq ON states (loop, shard, seq);
 CREATE TABLE IF NOT EXISTS closed (
     loop bigint, id text COLLATE "C", shard integer NOT NULL, seq bigint NOT NULL, reward double precision,
@@ -49,8 +52,24 @@ CREATE TABLE IF NOT EXISTS keys (
 CREATE TABLE IF NOT EXISTS processes (
     id integer PRIMARY KEY, address text, seen timestamptz NOT NULL);
 CREATE TABLE IF NOT EXISTS shards (
-    shard integer PRIMARY KEY, token bigint NOT NULL DEFAULT 0, holder integer, expires timestamptz);
+    shard integer PRIMARY KEY, token bigint NOT NULL DEFAULT 0, holder integer);
 """
+
+
+_LIMITS = {
+    "connect_timeout": 10,  # seconds
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,  # milliseconds
+}
+"""When a connection counts as lost. Without these, a server that vanished from the network would be waited for."""
+
+_STANDING = """
+SELECT to_regclass('shards') IS NOT NULL, to_regclass('states') IS NOT NULL AND EXISTS (
+    SELECT FROM pg_attribute WHERE attrelid = to_regclass('snapshots') AND attname = 'crc')
+"""
+"""Whether there is a store, and whether it has everything that this version needs."""
 
 
 class PostgreSQLStore(SQLStore):
@@ -93,9 +112,9 @@ class PostgreSQLStore(SQLStore):
     def _connect(self) -> None:
         self._leases: Leases | None = None
         with _errors():
-            self._db = psycopg.connect(self._address, autocommit=True, row_factory=tuple_row, connect_timeout=10)
+            self._db = connect(self._address)
             self._db.execute("SET synchronous_commit = on")
-            there, current = self._all("SELECT to_regclass('shards') IS NOT NULL, to_regclass('states') IS NOT NULL")[0]
+            there, current = self._all(_STANDING)[0]
             if not current:
                 if not (there or self._may_create):
                     self._db.close()
@@ -103,7 +122,9 @@ class PostgreSQLStore(SQLStore):
                 self._create()
             self.shards: int = self._all("SELECT count(*) FROM shards")[0][0]
             if self._writer:
-                self._leases = Leases(self._db, self.shards, self._advertise, self._lease)
+                self._leases = Leases(
+                    self._db, self.shards, self._advertise, self._lease, lambda: connect(self._address)
+                )
 
     def _create(self) -> None:
         with self._db.transaction():
@@ -111,6 +132,8 @@ class PostgreSQLStore(SQLStore):
             self._db.execute(_SCHEMA)
             if self._all("SELECT to_regclass('models') IS NOT NULL")[0][0]:
                 self._db.execute(MOVE_MODELS)
+            for table in CHECKED:
+                self._db.execute(SQL("ALTER TABLE {} ADD COLUMN IF NOT EXISTS crc bigint").format(Identifier(table)))
             self._db.execute(
                 "INSERT INTO shards (shard) SELECT generate_series(0, %s) WHERE NOT EXISTS (SELECT FROM shards)",
                 (self._wanted - 1,),
@@ -136,7 +159,7 @@ class PostgreSQLStore(SQLStore):
                 self._db.close()
 
     def hold(self) -> dict[int, int]:
-        """Renew the held shards, take a fair share of the free ones, and give back any surplus."""
+        """Take a fair share of the free shards, and give back any surplus."""
         if self._leases is None:
             return {}
         with _errors():
@@ -175,9 +198,10 @@ class PostgreSQLStore(SQLStore):
         rows = [(closed.loop, ident, closed.shard, seq, reward) for ident, seq, reward in closed.rows]
         self._many("INSERT INTO closed VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", rows)
 
-    def _runs(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, bytes]]:
+    def _runs(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, int, bytes, int | None]]:
         return self._all(
-            "SELECT first, bodies FROM events WHERE loop = ? AND shard = ? AND last > ? ORDER BY first LIMIT ?",
+            "SELECT first, last, bodies, crc FROM events WHERE loop = ? AND shard = ? AND last > ? "
+            "ORDER BY first LIMIT ?",
             *(loop, shard, after, limit),
         )
 
@@ -185,6 +209,15 @@ class PostgreSQLStore(SQLStore):
         """Closed decisions among these ids."""
         rows = self._all("SELECT loop, id, shard, seq, reward FROM closed WHERE loop = ? AND id = ANY(?)", loop, ids)
         return [ClosedRow(*row) for row in rows]
+
+
+def connect(address: str) -> psycopg.Connection[Any]:
+    """A connection that commits by itself, and that notices within seconds if the server is gone.
+
+    What the address says about time limits comes first.
+    """
+    options = _LIMITS | conninfo_to_dict(address)
+    return psycopg.connect(**options, autocommit=True, row_factory=tuple_row)  # type: ignore[arg-type]
 
 
 @cache

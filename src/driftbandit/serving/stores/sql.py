@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
+from driftbandit.serving.loop.events import decode
+from driftbandit.serving.loop.slab import unpack
+from driftbandit.serving.loop.state import State
 from driftbandit.serving.loop.windows import ClosedRow
 from driftbandit.serving.stores.base import (
+    LATEST,
     Batch,
     ChangeRow,
     Closed,
+    Damaged,
     KeyRow,
     LoopRow,
+    Snapshot,
+    StoreError,
     VersionConflict,
     bodies_after,
     check_order,
+    checksum,
 )
 
+CHECKED = ("events", "snapshots")
+"""Tables whose rows have a checksum, in a column that stores of older versions lack until they are opened."""
+
+_RUNS = 100
 _MODEL = "loop = ? AND shard = ? AND role = ? AND epoch = ? AND scope = ?"
 _LOOP = "number, name, version, config, arms_version, arms"
 
 
 MOVE_MODELS = """
-INSERT INTO states SELECT loop, shard, role, epoch, scope, 0, state FROM models;
+INSERT INTO states SELECT loop, shard, role, epoch, scope, 0, state, NULL FROM models;
 DROP TABLE models;
 """
 """Brings the models of a store of version 0.2 or earlier to where they belong now."""
@@ -54,8 +66,8 @@ class SQLStore(ABC):
         """Add closed decisions, except those already stored."""
 
     @abstractmethod
-    def _runs(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, bytes]]:
-        """(first, bodies) of runs, in order, starting with the one that has event ``after + 1``."""
+    def _runs(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, int, bytes, int | None]]:
+        """(first, last, bodies, checksum) of runs, in order, starting with the one that has event ``after + 1``."""
 
     @abstractmethod
     def closed(self, loop: int, ids: list[str]) -> list[ClosedRow]:
@@ -98,7 +110,8 @@ class SQLStore(ABC):
     def _write(self, batch: Batch) -> None:
         """Write a batch; the caller has begun a transaction."""
         check_order(batch.events, self._last)
-        self._many("INSERT INTO events VALUES (?, ?, ?, ?, ?)", batch.events)
+        runs = [(*run, checksum(run.bodies, *run[:4])) for run in batch.events]
+        self._many("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", runs)
         changes = [(c.loop, c.shard, c.number, c.seq, c.time, c.scope, c.body) for c in batch.changes]
         self._many("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", changes)
         for closed in batch.closed:
@@ -106,18 +119,23 @@ class SQLStore(ABC):
         self._write_models(batch)
         for shot in batch.snapshots:
             at = (shot.loop, shot.shard)
+            self._check_newer(shot)
             self._do(
-                "INSERT INTO snapshots VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (loop, shard) DO UPDATE SET seq = excluded.seq, core = excluded.core",
-                *(*at, shot.seq, shot.core),
+                "INSERT INTO snapshots VALUES (?, ?, ?, ?, ?) "
+                "ON CONFLICT (loop, shard) DO UPDATE SET seq = excluded.seq, core = excluded.core, crc = excluded.crc",
+                *(*at, shot.seq, shot.core, checksum(shot.core, *at, shot.seq)),
             )
 
     def _write_models(self, batch: Batch) -> None:
-        self._many("DELETE FROM states WHERE loop = ? AND shard = ? AND seq > ?", batch.unfinished)
         self._many(
-            "INSERT INTO states VALUES (?, ?, ?, ?, ?, ?, ?) "
-            "ON CONFLICT (loop, shard, role, epoch, scope, seq) DO UPDATE SET state = excluded.state",
-            [row[:7] for row in batch.models],
+            "DELETE FROM states WHERE loop = ? AND shard = ? AND seq > "
+            "coalesce((SELECT seq FROM snapshots WHERE loop = ? AND shard = ?), -1)",
+            [(*part, *part) for part in batch.unfinished],
+        )
+        self._many(
+            "INSERT INTO states VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (loop, shard, role, epoch, scope, seq) "
+            "DO UPDATE SET state = excluded.state, crc = excluded.crc",
+            [(*row[:7], checksum(row.state, *row[:6])) for row in batch.models],
         )
         self._many(
             f"DELETE FROM states WHERE {_MODEL} AND seq < (SELECT max(seq) FROM states WHERE {_MODEL} AND seq <= ?)",
@@ -128,6 +146,15 @@ class SQLStore(ABC):
             [(*part[:4], scope) for part in batch.outdated for scope in part.scopes],
         )
 
+    def _check_newer(self, shot: Snapshot) -> None:
+        """Raise StoreError if the store has a later snapshot; one that is ahead of the log is damaged and may go."""
+        before = self._all("SELECT seq FROM snapshots WHERE loop = ? AND shard = ?", shot.loop, shot.shard)
+        if before and shot.seq < before[0][0] <= self._last(shot.loop, shot.shard):
+            raise StoreError(
+                f"{self._place(shot.loop, shot.shard)}: a snapshot at event {shot.seq} cannot replace the later one "
+                f"at event {before[0][0]}"
+            )
+
     def _last(self, loop: int, shard: int) -> int:
         """Number of the last event."""
         rows = self._all(
@@ -136,8 +163,9 @@ class SQLStore(ABC):
         return rows[0][0] if rows else 0
 
     def events(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, bytes]]:
-        """(seq, body) of at most `limit` events after number `after`, in order."""
-        return bodies_after(self._runs(loop, shard, after, limit), after, limit)
+        """(seq, body) of at most `limit` events after number `after`, in order; raises Damaged."""
+        runs = self._runs(loop, shard, after, limit)
+        return bodies_after((self._checked(loop, shard, *run) for run in runs), after, limit)
 
     def event(self, loop: int, shard: int, seq: int) -> bytes | None:
         """One event."""
@@ -145,16 +173,25 @@ class SQLStore(ABC):
         return rows[0][1] if rows and rows[0][0] == seq else None
 
     def snapshot(self, loop: int, shard: int) -> tuple[int, bytes] | None:
-        """Number of the last event that the latest snapshot includes, and its core."""
-        rows = self._all("SELECT seq, core FROM snapshots WHERE loop = ? AND shard = ?", loop, shard)
-        return rows[0] if rows else None
+        """Number of the last event that the latest snapshot includes, and its core; raises Damaged."""
+        rows = self._all("SELECT seq, core, crc FROM snapshots WHERE loop = ? AND shard = ?", loop, shard)
+        for seq, core, crc in rows:
+            if crc is not None and crc != checksum(core, loop, shard, seq):
+                raise Damaged(f"{self._place(loop, shard)}: the snapshot at event {seq}", rest=True)
+            return seq, core
+        return None
 
-    def model(self, loop: int, shard: int, role: int, epoch: int, scope: str) -> bytes | None:
-        """Packed state of a scope, the latest."""
+    def model(self, loop: int, shard: int, role: int, epoch: int, scope: str, upto: int = LATEST) -> bytes | None:
+        """Packed state of a scope, the latest up to an event; raises Damaged."""
         rows = self._all(
-            f"SELECT state FROM states WHERE {_MODEL} ORDER BY seq DESC LIMIT 1", *(loop, shard, role, epoch, scope)
+            f"SELECT state, crc, seq FROM states WHERE {_MODEL} AND seq <= ? ORDER BY seq DESC LIMIT 1",
+            *(loop, shard, role, epoch, scope, upto),
         )
-        return rows[0][0] if rows else None
+        for state, crc, seq in rows:
+            if crc is not None and crc != checksum(state, loop, shard, role, epoch, scope, seq):
+                raise Damaged(f"{self._place(loop, shard)}: the model of scope {scope!r}", rest=True)
+            return state  # type: ignore[no-any-return]
+        return None
 
     def model_scopes(self, loop: int, shard: int, role: int, epoch: int) -> list[str]:
         """Scopes that have a model."""
@@ -171,6 +208,63 @@ class SQLStore(ABC):
             *(loop, shard, role, epoch, limit),
         )
         return [row[0] for row in rows]
+
+    def _checked(
+        self, loop: int, shard: int, first: int, last: int, bodies: bytes, crc: int | None
+    ) -> tuple[int, bytes]:
+        """First event and bodies of a run; raises Damaged. Runs of older versions have no checksum."""
+        if crc is not None and crc != checksum(bodies, loop, shard, first, last):
+            raise Damaged(f"{self._place(loop, shard)}: events {first} to {last}", rest=False)
+        return first, bodies
+
+    def _place(self, loop: int, shard: int) -> str:
+        """A shard of a loop, for people to read."""
+        names = self._all("SELECT name FROM loops WHERE number = ?", loop)
+        return f"loop {names[0][0]!r}, shard {shard}" if names else f"unknown loop {loop}, shard {shard}"
+
+    def damage(self) -> Iterator[str]:
+        """Look at everything, and say what is not what was written, a line each."""
+        for loop, shard in self._all("SELECT DISTINCT loop, shard FROM events ORDER BY 1, 2"):
+            yield from self._damaged_log(loop, shard)
+        for loop, shard in self._all("SELECT loop, shard FROM snapshots ORDER BY 1, 2"):
+            yield from self._damaged_snapshot(loop, shard)
+
+    def _damaged_log(self, loop: int, shard: int) -> Iterator[str]:
+        last = 0
+        while runs := [run for run in self._runs(loop, shard, last, _RUNS) if run[1] > last]:
+            for run in runs:
+                if run[0] != last + 1:
+                    yield f"{self._place(loop, shard)}: events {last + 1} to {run[0] - 1} are missing"
+                last = run[1]
+                try:
+                    events = [decode(body) for _, body in bodies_after([self._checked(loop, shard, *run)], 0, run[1])]
+                    if len(events) != run[1] - run[0] + 1:
+                        yield f"{self._place(loop, shard)}: events {run[0]} to {run[1]}: found {len(events)} of them"
+                except Damaged as damage:
+                    yield str(damage)
+                except ValueError as error:
+                    yield f"{self._place(loop, shard)}: events {run[0]} to {run[1]}: {error}"
+
+    def _damaged_snapshot(self, loop: int, shard: int) -> Iterator[str]:
+        try:
+            found = self.snapshot(loop, shard)
+            if found is not None:
+                state = State()
+                state.restore(found[1])
+                if not found[0] == state.seq <= self._last(loop, shard):
+                    yield f"{self._place(loop, shard)}: a snapshot at event {state.seq}, which the log does not have"
+        except Damaged as damage:
+            yield str(damage)
+        except ValueError as error:
+            yield f"{self._place(loop, shard)}: the snapshot: {error}"
+        models = self._all("SELECT DISTINCT role, epoch, scope FROM states WHERE loop = ? AND shard = ?", loop, shard)
+        for role, epoch, scope in models:
+            try:
+                unpack(self.model(loop, shard, role, epoch, scope) or b"")
+            except Damaged as damage:
+                yield str(damage)
+            except (ValueError, TypeError) as error:
+                yield f"{self._place(loop, shard)}: the model of scope {scope!r}: {error}"
 
     # Changes -------------------------------------------------------------------------------------------------------
 

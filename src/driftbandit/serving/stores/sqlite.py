@@ -14,20 +14,21 @@ import msgspec
 
 from driftbandit.serving.loop.windows import ClosedRow
 from driftbandit.serving.stores.base import Batch, Closed, StoreError
-from driftbandit.serving.stores.sql import MOVE_MODELS, SQLStore
+from driftbandit.serving.stores.sql import CHECKED, MOVE_MODELS, SQLStore
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS loops (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, version INTEGER NOT NULL, config BLOB NOT NULL,
     arms_version INTEGER NOT NULL DEFAULT 0, arms BLOB) STRICT;
 CREATE TABLE IF NOT EXISTS events (
-    loop INTEGER, shard INTEGER, first INTEGER, last INTEGER NOT NULL, bodies BLOB NOT NULL,
+    loop INTEGER, shard INTEGER, first INTEGER, last INTEGER NOT NULL, bodies BLOB NOT NULL, crc INTEGER,
     PRIMARY KEY (loop, shard, first)) STRICT;
 CREATE TABLE IF NOT EXISTS snapshots (
-    loop INTEGER, shard INTEGER, seq INTEGER NOT NULL, core BLOB NOT NULL, PRIMARY KEY (loop, shard)) STRICT;
+    loop INTEGER, shard INTEGER, seq INTEGER NOT NULL, core BLOB NOT NULL, crc INTEGER,
+    PRIMARY KEY (loop, shard)) STRICT;
 CREATE TABLE IF NOT EXISTS states (
     loop INTEGER, shard INTEGER, role INTEGER, epoch INTEGER, scope TEXT, seq INTEGER, state BLOB NOT NULL,
-    PRIMARY KEY (loop, shard, role, epoch, scope, seq)) STRICT;
+    crc INTEGER, PRIMARY KEY (loop, shard, role, epoch, scope, seq)) STRICT;
 CREATE INDEX IF NOT EXISTS states_by_seq ON states (loop, shard, seq);
 CREATE TABLE IF NOT EXISTS closed (
     loop INTEGER, id TEXT, shard INTEGER NOT NULL, seq INTEGER NOT NULL, reward REAL,
@@ -85,19 +86,33 @@ class SQLiteStore(SQLStore):
         if writer:
             self._lock = self._take_lock()
         try:
+            if writer:
+                self._check_names()
             self._connect()
         except StoreError:
             self._unlock()
             raise
 
     def _take_lock(self) -> int:
-        handle = os.open(f"{self.path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        # By whatever symbolic links a process comes, the lock is the same.
+        handle = os.open(f"{self.path.resolve()}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(handle)
             raise StoreError(f"{self.path}: another process is serving from this file") from error
         return handle
+
+    def _check_names(self) -> None:
+        """Raise StoreError if the file has several names.
+
+        SQLite keeps the latest commits in a second file that is named after the first. Processes that come by different
+        names would not see each other's.
+        """
+        if self.path.exists() and self.path.stat().st_nlink > 1:
+            raise StoreError(
+                f"{self.path}: the file has another name (a hard link), under which it could be served too"
+            )
 
     def _connect(self) -> None:
         with _errors(self.path):
@@ -110,6 +125,9 @@ class SQLiteStore(SQLStore):
             self._db.execute(_SCHEMA)
             if self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'models'").fetchone():
                 self._db.execute(MOVE_MODELS)
+            for table in CHECKED:
+                if "crc" not in {row[1] for row in self._db.execute(f"PRAGMA table_info({table})")}:
+                    self._db.execute(f"ALTER TABLE {table} ADD COLUMN crc INTEGER")  # a store of an older version
             self._db.execute("COMMIT")
 
     def _check_owner(self) -> None:
@@ -192,12 +210,20 @@ class SQLiteStore(SQLStore):
             insert = f"INSERT OR IGNORE INTO closed (id, seq, reward, loop, shard) VALUES {marks}"
             self._do(insert, *[value for row in part for value in row])
 
-    def _runs(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, bytes]]:
+    def _runs(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, int, bytes, int | None]]:
         return self._all(
-            "SELECT first, bodies FROM events WHERE loop = ?1 AND shard = ?2 AND first >= coalesce((SELECT max(first) "
-            "FROM events WHERE loop = ?1 AND shard = ?2 AND first <= ?3 + 1), 0) ORDER BY first LIMIT ?4",
+            "SELECT first, last, bodies, crc FROM events WHERE loop = ?1 AND shard = ?2 AND first >= coalesce("
+            "(SELECT max(first) FROM events WHERE loop = ?1 AND shard = ?2 AND first <= ?3 + 1), 0) "
+            "ORDER BY first LIMIT ?4",
             *(loop, shard, after, limit),
         )
+
+    def damage(self) -> Iterator[str]:
+        """Look at everything, SQLite's own structures first, and say what is not what was written, a line each."""
+        for (line,) in self._all("PRAGMA quick_check"):
+            if line != "ok":
+                yield f"SQLite: {line}"
+        yield from super().damage()
 
     def closed(self, loop: int, ids: list[str]) -> list[ClosedRow]:
         """Closed decisions among these ids."""
