@@ -92,14 +92,11 @@ def load_loop(source: Source, row: LoopRow, room: Room, *, whole_log: bool = Fal
             raise Damaged(f"loop {row.name!r}, shard {shard}: the snapshot ({error})", rest=True) from error
     state = loop.state
     loop.outbox.saved_at = state.seq
-    while True:
-        rows = store.events(number, shard, state.seq, _READ)
+    while rows := store.events(number, shard, state.seq, _READ):
         for seq, body in rows:
             loop.apply(log.decode(body))
             if state.seq != seq:
                 raise RuntimeError(f"loop {row.name!r}: event {state.seq} is missing from the log")
-        if len(rows) < _READ:
-            break
     reading = False
     loop.outbox.stored = state.seq
     loop.outbox.found.clear()  # the store got these changes together with their events

@@ -8,7 +8,7 @@ import math
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
@@ -34,7 +34,12 @@ from driftbandit.serving.loop.randomness import chance
 from driftbandit.serving.stores.base import Store
 
 _READ = 2_000
+_PIECE = 256 << 10
+"""About how many bytes are sent at a time."""
 _ROW_GROUP = 50_000
+_GROUP_BYTES = 4 << 20
+"""Most rows of a row group, and how many bytes they may have in the store: as Python objects they have ten times as
+many."""
 _PLAIN: dict[str, Any] = {name: kind for kind, name in log.KINDS.items() if kind not in (NamedArms, NamedDecision)}
 _NAMED = {"arms": (NamedArms, "records"), "decision": (NamedDecision, "context")}
 """Kinds of events that loops with an encoder have in a form of their own, and the field that tells."""
@@ -53,18 +58,15 @@ class Wanted:
     after: int = 0
 
 
-def read_log(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[tuple[int, int, AnyEvent]]:
-    """(shard, seq, event) of the wanted events, shard after shard."""
+def read_log(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[tuple[int, int, AnyEvent, int]]:
+    """(shard, seq, event, bytes in the store) of the wanted events, shard after shard."""
     store = open_reader()
     try:
         for shard in range(store.shards) if wanted.shard is None else [wanted.shard]:
             after = wanted.after
-            while True:
-                rows = store.events(wanted.number, shard, after, _READ)
+            while rows := store.events(wanted.number, shard, after, _READ):
                 for seq, body in rows:
-                    yield shard, seq, log.decode(body)
-                if len(rows) < _READ:
-                    break
+                    yield shard, seq, log.decode(body), len(body)
                 after = rows[-1][0]
     finally:
         store.close()
@@ -115,14 +117,23 @@ def from_row(row: dict[str, Any]) -> AnyEvent:
 def ndjson(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]:
     """One event per line, as JSON."""
     encode = msgspec.json.Encoder().encode
-    lines: list[bytes] = []
-    for shard, seq, event in read_log(open_reader, wanted):
-        lines.append(encode(as_row(seq, wanted.loop, shard, event)))
-        if len(lines) == 500:
-            yield b"\n".join(lines) + b"\n"
-            lines = []
-    if lines:
-        yield b"\n".join(lines) + b"\n"
+    return _pieces(
+        encode(as_row(seq, wanted.loop, shard, event)) for shard, seq, event, _ in read_log(open_reader, wanted)
+    )
+
+
+def _pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines, some hundred kilobytes at a time."""
+    held: list[bytes] = []
+    size = 0
+    for line in lines:
+        held.append(line)
+        size += len(line)
+        if size >= _PIECE:
+            yield b"\n".join(held) + b"\n"
+            held, size = [], 0
+    if held:
+        yield b"\n".join(held) + b"\n"
 
 
 def parquet(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]:
@@ -143,19 +154,22 @@ def parquet(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]
     sink = _Sink()
     with pq.ParquetWriter(sink, schema) as writer:
         rows: list[dict[str, Any]] = []
+        held = 0
 
         def flush() -> bytes:
             writer.write_table(pa.Table.from_pylist(rows, schema))
             rows.clear()
             return sink.drain()
 
-        for shard, seq, event in read_log(open_reader, wanted):
+        for shard, seq, event, size in read_log(open_reader, wanted):
             row = as_row(seq, wanted.loop, shard, event)
             for field in AS_TEXT:
                 if row.get(field) is not None:
                     row[field] = msgspec.json.encode(row[field]).decode()
             rows.append(row)
-            if len(rows) == _ROW_GROUP:
+            held += size
+            if len(rows) == _ROW_GROUP or held >= _GROUP_BYTES:
+                held = 0
                 yield flush()
         yield flush()
     yield sink.drain()
@@ -191,20 +205,23 @@ class _Sink(io.RawIOBase):
 
 def dsjson(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]:
     """One decision per line, with its reward once that is final; decisions that are still open have no label."""
+    return _pieces(_decision_lines(open_reader, wanted))
+
+
+def _decision_lines(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]:
     encode = msgspec.json.Encoder().encode
     whole = replace(wanted, after=0)  # rewards and catalogues may have come before
-    lines: list[bytes] = []
     for _, events in groupby(read_log(open_reader, whole), itemgetter(0)):
         join = Join()
-        for _, seq, event in events:
-            closed = join.add(seq, event)
-            lines += [encode(_dsjson(join, decision, reward)) for at, decision, reward in closed if at > wanted.after]
-            if len(lines) >= 500:
-                yield b"\n".join(lines) + b"\n"
-                lines = []
-        lines += [encode(_dsjson(join, decision, reward)) for at, decision, reward in join.rest() if at > wanted.after]
-    if lines:
-        yield b"\n".join(lines) + b"\n"
+        closed = (one for _, seq, event, _ in events for one in join.add(seq, event))
+        for at, decision, reward in chain(closed, _rest_of(join)):
+            if at > wanted.after:
+                yield encode(_dsjson(join, decision, reward))
+
+
+def _rest_of(join: Join) -> Iterator[tuple[int, Pooled, float | None]]:
+    """What is still open when this is first asked for."""
+    yield from join.rest()
 
 
 class Join:

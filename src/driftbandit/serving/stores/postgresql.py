@@ -198,13 +198,6 @@ class PostgreSQLStore(SQLStore):
         rows = [(closed.loop, ident, closed.shard, seq, reward) for ident, seq, reward in closed.rows]
         self._many("INSERT INTO closed VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", rows)
 
-    def _runs(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, int, bytes, int | None]]:
-        return self._all(
-            "SELECT first, last, bodies, crc FROM events WHERE loop = ? AND shard = ? AND last > ? "
-            "ORDER BY first LIMIT ?",
-            *(loop, shard, after, limit),
-        )
-
     def closed(self, loop: int, ids: list[str]) -> list[ClosedRow]:
         """Closed decisions among these ids."""
         rows = self._all("SELECT loop, id, shard, seq, reward FROM closed WHERE loop = ? AND id = ANY(?)", loop, ids)

@@ -30,6 +30,9 @@ CHECKED = ("events", "snapshots")
 """Tables whose rows have a checksum, in a column that stores of older versions lack until they are opened."""
 
 _RUNS = 100
+_BYTES = 8 << 20
+"""Most bytes of events that are read at a time: large requests make large events."""
+
 _MODEL = "loop = ? AND shard = ? AND role = ? AND epoch = ? AND scope = ?"
 _LOOP = "number, name, version, config, arms_version, arms"
 
@@ -64,10 +67,6 @@ class SQLStore(ABC):
     @abstractmethod
     def _insert_closed(self, closed: Closed) -> None:
         """Add closed decisions, except those already stored."""
-
-    @abstractmethod
-    def _runs(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, int, bytes, int | None]]:
-        """(first, last, bodies, checksum) of runs, in order, starting with the one that has event ``after + 1``."""
 
     @abstractmethod
     def closed(self, loop: int, ids: list[str]) -> list[ClosedRow]:
@@ -163,9 +162,26 @@ class SQLStore(ABC):
         return rows[0][0] if rows else 0
 
     def events(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, bytes]]:
-        """(seq, body) of at most `limit` events after number `after`, in order; raises Damaged."""
+        """(seq, body) of some events after number `after`, in order, at most `limit`; raises Damaged."""
         runs = self._runs(loop, shard, after, limit)
         return bodies_after((self._checked(loop, shard, *run) for run in runs), after, limit)
+
+    def _runs(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, int, bytes, int | None]]:
+        """(first, last, bodies, checksum) of some runs, in order, starting with the one that has event ``after + 1``.
+
+        There are at most `limit`, and no more than have `_BYTES` together, unless the first one has more by itself.
+        """
+        place = "loop = ? AND shard = ?"
+        start = f"coalesce((SELECT max(first) FROM events WHERE {place} AND first <= ?), 0)"
+        sizes = (
+            "SELECT first, sum(length(bodies)) OVER (ORDER BY first) - length(bodies) AS before FROM events "
+            f"WHERE {place} AND first >= {start} ORDER BY first LIMIT ?"
+        )
+        return self._all(
+            f"SELECT events.first, last, bodies, crc FROM events JOIN ({sizes}) AS sizes ON sizes.first = events.first "
+            f"WHERE {place} AND before < ? ORDER BY events.first",
+            *(loop, shard, loop, shard, after + 1, limit, loop, shard, _BYTES),
+        )
 
     def event(self, loop: int, shard: int, seq: int) -> bytes | None:
         """One event."""

@@ -210,14 +210,6 @@ class SQLiteStore(SQLStore):
             insert = f"INSERT OR IGNORE INTO closed (id, seq, reward, loop, shard) VALUES {marks}"
             self._do(insert, *[value for row in part for value in row])
 
-    def _runs(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, int, bytes, int | None]]:
-        return self._all(
-            "SELECT first, last, bodies, crc FROM events WHERE loop = ?1 AND shard = ?2 AND first >= coalesce("
-            "(SELECT max(first) FROM events WHERE loop = ?1 AND shard = ?2 AND first <= ?3 + 1), 0) "
-            "ORDER BY first LIMIT ?4",
-            *(loop, shard, after, limit),
-        )
-
     def damage(self) -> Iterator[str]:
         """Look at everything, SQLite's own structures first, and say what is not what was written, a line each."""
         for (line,) in self._all("PRAGMA quick_check"):
