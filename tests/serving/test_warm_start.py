@@ -89,7 +89,7 @@ def test_recovery_and_a_rerun_of_the_log_begin_with_the_model_too(
     tmp_path: Path, config: dict[str, Any], policy: str
 ) -> None:
     file = file_of(learned({"driftucb": DriftUCB, "linucb": LinUCB}[policy](3)), tmp_path)
-    world = World(tmp_path / "a.db", snapshot_every=40, memory=12_000)
+    world = World(tmp_path / "a.db", snapshot_every=40, memory=100_000)
     arms = warm(world, file, policy=policy, **config)
     for seed in range(2):
         run(world, 50, arms, seed)

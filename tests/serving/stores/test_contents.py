@@ -72,6 +72,19 @@ def test_events_of_any_part_of_the_log(store: Any) -> None:
     assert [seq for seq, _ in store.events(4, 1, 0, 9)] == [1]
 
 
+def test_large_events_are_read_a_few_at_a_time(store: Any) -> None:
+    """Every event is a megabyte; a limit on their number alone would read them all."""
+    body = encode(b"x" * (1 << 20))
+    for seq in range(1, 21):
+        store.commit(Batch(events=[Run.of(5, 0, seq, [body])]))
+    found: list[int] = []
+    while rows := store.events(5, 0, found[-1] if found else 0, 1_000):
+        assert len(rows) <= 9
+        found += [seq for seq, _ in rows]
+    assert found == list(range(1, 21))
+    assert [seq for seq, _ in store.events(5, 0, 7, 2)] == [8, 9]
+
+
 def test_runs_and_batches() -> None:
     run = Run.of(1, 0, 7, bodies(7, 9))
     assert (run.first, run.last) == (7, 9)
