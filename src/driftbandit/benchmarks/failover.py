@@ -22,6 +22,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
@@ -105,8 +106,13 @@ class Process:
         started = time.perf_counter()
         with open(self._log, "ab") as log:
             self._running = subprocess.Popen(self._command, stdout=log, stderr=log)
-        _wait(lambda: self.asks("/readyz") is not None, f"{self.url} is ready; see {self._log}")
+        _wait(self._is_ready, f"{self.url} is ready")
         return time.perf_counter() - started
+
+    def _is_ready(self) -> bool:
+        if self._running is None or self._running.poll() is not None:
+            raise RuntimeError("the service ended: " + Path(self._log).read_text()[-2000:])
+        return self.asks("/readyz") is not None
 
     def asks(self, path: str) -> str | None:
         """What it answers, or None if that is an error."""

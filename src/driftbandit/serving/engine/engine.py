@@ -30,6 +30,7 @@ from driftbandit.serving.engine.messages import (
 from driftbandit.serving.engine.reading import state_bytes
 from driftbandit.serving.engine.shards import Parts
 from driftbandit.serving.engine.storage import Source, committed, configured, gather, load_loop, save
+from driftbandit.serving.engine.tallies import Tallies, Tally, tell
 from driftbandit.serving.loop import events as log
 from driftbandit.serving.loop.arms import check_different
 from driftbandit.serving.loop.config import LoopConfig, check
@@ -98,6 +99,8 @@ class Engine:
     def _start(self) -> None:
         self._answers = Answers()
         self._unsaved = 0
+        self._tells = False
+        self._tallies = Tallies(self.store)
         self._keeper.forget()
         self.refresh()
 
@@ -109,6 +112,9 @@ class Engine:
         self._keeper.hold()
         self._keeper.read_settings()
         self.adopt()
+        self._tells = True
+        if any(len(parts.here) < self.store.shards for parts in self._loops.values()):
+            self._tallies.read()
 
     def adopt(self) -> bool:
         """Serve the shards that have been read meanwhile; says whether there were any."""
@@ -247,6 +253,10 @@ class Engine:
         per commit, so that no pause is long.
         """
         count, batch = gather(self._touched)
+        if self._tells:  # about once per second
+            here = [loop for loop in self._keeper.here() if loop.state.seq != loop.outbox.told_at]
+            batch.tallies += [tell(loop) for loop in here]
+            self._tells = False
         if batch:
             self.store.commit(batch)
         touched = list(self._touched)
@@ -258,9 +268,8 @@ class Engine:
             if served and not all(models.trim() for _, models in loop.learner.roles):
                 self._save(loop)  # too few scopes are saved to free enough memory
         if self._keeper.to_save:
-            for loop in self._keeper.here():
-                if loop in self._keeper.to_save:
-                    self._save(loop)
+            for loop in set(self._keeper.to_save).intersection(self._keeper.here()):
+                self._save(loop)
             self._keeper.to_save.clear()
         elif self._unsaved >= self._snapshot_every:
             self._save_most_behind()
@@ -272,11 +281,11 @@ class Engine:
         """Save a snapshot of the shard with the most events after its last one, open decisions considered."""
         behind = {loop: loop.state.seq - loop.outbox.saved_at for loop in self._keeper.here()}
         self._unsaved = sum(behind.values())
-        due = [loop for loop, events in behind.items() if events >= max(1, _OPEN_WEIGHT * loop.waiting)]
         if self._unsaved < self._snapshot_every:
             return
+        due = [loop for loop, events in behind.items() if events >= max(1, _OPEN_WEIGHT * loop.waiting)]
         if due:
-            self._save(max(due, key=lambda loop: behind[loop]))
+            self._save(max(due, key=behind.__getitem__))
         else:
             self._unsaved -= self._snapshot_every // 10  # when to look again
 
@@ -310,6 +319,19 @@ class Engine:
     def parts(self, name: str) -> list[Loop]:
         """The shards of a loop that are served here."""
         return list(self._parts(name).here.values())
+
+    def tallies(self, name: str) -> list[Tally]:
+        """What each shard of a loop has counted; of shards served elsewhere, as it was a second or two ago."""
+        return self._tallies.of(self.number(name), self._parts(name).here)
+
+    def partial(self, name: str) -> str | None:
+        """Says, if so, that figures are only of the shards that this process serves; None if it serves them all."""
+        here, shards = len(self.parts(name)), self.store.shards
+        return None if here == shards else f"of the {here} of {shards} shards that this process serves"
+
+    def check_scope(self, name: str, scope: str) -> None:
+        """Refuse if the model of a scope is served by another process, or not read yet."""
+        self._parts(name).of_scope(scope)
 
     def digest(self, name: str, *, whole_log: bool = False) -> str:
         """A hash of a loop's whole state; with `whole_log`, of the state after repeating the whole log.

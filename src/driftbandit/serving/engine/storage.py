@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
+from driftbandit.serving.engine.tallies import tell
 from driftbandit.serving.loop import events as log
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import Catalogued, Configured
@@ -164,7 +165,8 @@ def save(store: Store, loop: Loop) -> None:
     state, outbox, roles = loop.state, loop.outbox, loop.learner.roles
     rows = [(role, state.epochs[role], scope, packed) for role, models in roles for scope, packed in models.changed()]
     shot = Snapshot(loop.number, loop.shard, state.seq, state.shot(), rows, state.epochs)
-    store.commit(Batch(closed=[Closed(loop.number, loop.shard, outbox.closed)], snapshots=[shot]))
+    closed = [Closed(loop.number, loop.shard, outbox.closed)]
+    store.commit(Batch(closed=closed, snapshots=[shot], tallies=[tell(loop)]))
     loop.forget_closed()
     outbox.saved_at = state.seq
     for _, models in roles:

@@ -287,9 +287,11 @@ class Outbox:
         Number of the last event that the store has.
     saved_at : int
         The last event that the store's snapshot includes.
+    told_at : int
+        The last event that the store's tally includes.
     """
 
-    __slots__ = ("_number", "_shard", "closed", "events", "found", "saved_at", "sealed", "stored")
+    __slots__ = ("_number", "_shard", "closed", "events", "found", "saved_at", "sealed", "stored", "told_at")
 
     def __init__(self, number: int = 0, shard: int = 0) -> None:
         self._number = number
@@ -300,6 +302,7 @@ class Outbox:
         self.found: list[Found] = []
         self.stored = 0
         self.saved_at = 0
+        self.told_at = 0
 
     @property
     def last(self) -> int:

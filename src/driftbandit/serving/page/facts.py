@@ -52,6 +52,8 @@ class Facts:
         The latest changes of all scopes.
     most_changed : list of (scope, changes, time of the last)
         The most changed scopes.
+    partial : str or None
+        Of what part of the loop buckets and model are; None if they are of all of it.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Facts:
     events: list[Event]
     all_events: list[Event]
     most_changed: list[tuple[str, int, int]]
+    partial: str | None = None
 
     @property
     def times(self) -> Times:
@@ -145,9 +148,10 @@ class Brief:
     buckets: list[Bucket]
     now: int
     last: Event | None
+    partial: str | None = None
 
 
 def brief(engine: Engine, name: str, now: int, last: Event | None) -> Brief:
     """Gather a loop's line of the overview."""
     config = engine.configuration(name).config
-    return Brief(name, config, totals(engine, name), merged(engine, name, 0, 60), now, last)
+    return Brief(name, config, totals(engine, name), merged(engine, name, 0, 60), now, last, engine.partial(name))

@@ -136,18 +136,19 @@ class Page:
         else:
             scope = scope if scope is not None or not most else most[0][0]
             own = await service.read(lambda store: store.last_changes(number, MOST_EVENTS, scope)) if scope else []
-        model, buckets, counts = await service.call(
+        model, buckets, counts, partial = await service.call(
             lambda engine: (
                 None if scope is None else model_of(engine, name, scope),
                 merged(engine, name, tier),
                 totals(engine, name),
+                engine.partial(name),
             )
         )
         events, everyone = [Event.of(row) for row in own], [Event.of(row) for row in rows]
         now = time.time_ns() // 1_000_000
         return Facts(
             *(name, config, settings.version, now, tier, buckets, counts),
-            *(scope, model, events, everyone, most),
+            *(scope, model, events, everyone, most, partial),
         )
 
     async def _overview(self) -> Markup:

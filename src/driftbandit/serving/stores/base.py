@@ -107,6 +107,14 @@ class Closed(NamedTuple):
     rows: list[tuple[str, int, float | None]]
 
 
+class TallyRow(NamedTuple):
+    """What one shard of a loop has counted; `body` is for the processes that do not serve the shard."""
+
+    loop: int
+    shard: int
+    body: bytes
+
+
 @dataclass(slots=True)
 class Batch:
     """What one commit makes durable."""
@@ -115,9 +123,10 @@ class Batch:
     changes: list[ChangeRow] = field(default_factory=list)
     closed: list[Closed] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
+    tallies: list[TallyRow] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.events or self.changes or self.closed or self.snapshots)
+        return bool(self.events or self.changes or self.closed or self.snapshots or self.tallies)
 
 
 def checksum(data: bytes, *place: int | str) -> int:
@@ -232,6 +241,10 @@ class Store(Protocol):
 
     def closed(self, loop: int, ids: list[str]) -> list[ClosedRow]:
         """Closed decisions among these ids."""
+        ...
+
+    def tallies(self) -> list[TallyRow]:
+        """The latest tally of each shard of each loop."""
         ...
 
     def damage(self) -> Iterator[str]:

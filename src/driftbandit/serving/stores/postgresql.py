@@ -45,6 +45,8 @@ CREATE TABLE IF NOT EXISTS changes (
 CREATE INDEX IF NOT EXISTS events_by_last ON events (loop, shard, last);
 CREATE INDEX IF NOT EXISTS changes_by_time ON changes (loop, time);
 CREATE INDEX IF NOT EXISTS changes_by_scope ON changes (loop, scope, time);
+CREATE TABLE IF NOT EXISTS tallies (
+    loop bigint, shard integer, body bytea NOT NULL, PRIMARY KEY (loop, shard));
 CREATE TABLE IF NOT EXISTS keys (
     id text PRIMARY KEY, name text NOT NULL, role text NOT NULL, digest bytea NOT NULL, created bigint NOT NULL,
     revoked bigint);
@@ -55,6 +57,10 @@ CREATE TABLE IF NOT EXISTS shards (
 """
 
 
+_UP_TO_DATE = (
+    "SELECT to_regclass('tallies') IS NOT NULL "
+    "AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('models') AND attname = 'crc')"
+)
 _LIMITS = {
     "connect_timeout": 10,  # seconds
     "keepalives_idle": 5,
@@ -112,7 +118,7 @@ class PostgreSQLStore(SQLStore):
                     self._db.close()
                     raise StoreError("PostgreSQL: there is no store in this database")
                 self._create()
-            elif not self._all("SELECT FROM pg_attribute WHERE attrelid = to_regclass('models') AND attname = 'crc'"):
+            elif not self._all(_UP_TO_DATE)[0][0]:
                 self._create()  # a store of an older version
             self.shards: int = self._all("SELECT count(*) FROM shards")[0][0]
             if self._writer:
@@ -166,6 +172,7 @@ class PostgreSQLStore(SQLStore):
         """Make a batch durable in one transaction, if its shards are still held."""
         shards = {run.shard for run in batch.events} | {row.shard for row in batch.changes}
         shards |= {part.shard for part in batch.closed} | {shot.shard for shot in batch.snapshots}
+        shards |= {row.shard for row in batch.tallies}
         if self._leases is None:
             raise Fenced(f"shards {sorted(shards)}: the store was opened for reading")
         with _errors(), self._db.transaction():
