@@ -21,6 +21,8 @@ from driftbandit.serving.log import export
 from driftbandit.serving.log.rerun import read_export, rerun_log
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import Refused
+from driftbandit.serving.page import shell
+from driftbandit.serving.page.facts import brief
 from driftbandit.serving.server import build_app
 from driftbandit.serving.stores.base import StoreError
 from driftbandit.serving.stores.postgresql import PostgreSQLStore
@@ -169,6 +171,8 @@ def test_every_process_knows_the_totals_of_all(processes: tuple[Process, Process
         here = len(process.engine.parts("x"))
         assert found["partial"] == f"the series is only of the {here} of 4 shards that this process serves"
         assert sum(bucket["decisions"] for bucket in found["series"]) < 10
+    card = shell.overview([brief(third.engine, "x", Process.now, None)])
+    assert "rates are only of the 0 of 4 shards that this process serves" in card
     with pytest.raises(Elsewhere):
         views.scope(first.engine, "x", second.scope())
     for process in (second, third):
