@@ -36,7 +36,7 @@ def serve(
     advertise: Annotated[
         str | None, typer.Option(help="URL of this process for others that share a PostgreSQL store.")
     ] = None,
-    snapshot_every: Annotated[int, typer.Option(help="Events of a loop between snapshots.", min=1)] = 100_000,
+    snapshot_every: Annotated[int, typer.Option(help="Events of all loops between snapshots.", min=1)] = 100_000,
     scopes_in_memory: Annotated[int, typer.Option(help="Scopes of a loop kept in memory.", min=1)] = 1_000_000,
     rate: Annotated[float | None, typer.Option(help="Requests per second that a key may make.", min=0.1)] = None,
     loop: Annotated[str | None, typer.Option(help="With --model: name of a loop to make, if there is none.")] = None,

@@ -104,6 +104,12 @@ def _ends(interval: Interval | None) -> list[float] | None:
     return None if interval is None else [interval.low, interval.high]
 
 
+def partial(engine: Engine, name: str) -> str | None:
+    """Of what part of a loop series and models are; None if this process serves all of it."""
+    here, shards = len(engine.parts(name)), engine.store.shards
+    return None if here == shards else f"of the {here} of {shards} shards that this process serves"
+
+
 def stats(engine: Engine, name: str, tier: int) -> dict[str, Any]:
     """Counts, and what happened over time.
 
@@ -117,7 +123,7 @@ def stats(engine: Engine, name: str, tier: int) -> dict[str, Any]:
         "loop": name,
         "totals": totals(engine, name),
         "resolution": TIERS[tier][0] // 1000,
-        "partial": None if (served := engine.partial(name)) is None else f"the series is only {served}",
+        "partial": None if (served := partial(engine, name)) is None else f"the series is only {served}",
         "series": [
             {
                 "time": iso(bucket.start),

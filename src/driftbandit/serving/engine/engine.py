@@ -140,9 +140,9 @@ class Engine:
     def carry_out(self, command: Callable[[Engine], Any]) -> Any:
         """What a command returns, or the refusal that it raises. Raises StoreError if the store failed.
 
-        A command that fails otherwise is refused with status 500, and the shards on which it worked are set aside.
+        A command that fails otherwise is refused with status 500, and the shard on which it worked is set aside.
         """
-        return self._keeper.carry_out(partial(command, self))
+        return self._keeper.carry_out(command, self)
 
     # Commands ------------------------------------------------------------------------------------------------------
 
@@ -290,8 +290,9 @@ class Engine:
             self._unsaved -= self._snapshot_every // 10  # when to look again
 
     def _save(self, loop: Loop) -> None:
-        self._unsaved -= loop.state.seq - loop.outbox.saved_at
-        save(self.store, loop)
+        behind = loop.state.seq - loop.outbox.saved_at
+        failed = self._keeper.attempt(loop, partial(save, self.store, loop)) is not None
+        self._unsaved = 0 if failed else self._unsaved - behind  # after a failure, not again soon
         for _, models in loop.learner.roles:
             models.trim()
 
@@ -323,11 +324,6 @@ class Engine:
     def tallies(self, name: str) -> list[Tally]:
         """What each shard of a loop has counted; of shards served elsewhere, as it was a second or two ago."""
         return self._tallies.of(self.number(name), self._parts(name).here)
-
-    def partial(self, name: str) -> str | None:
-        """Says, if so, that figures are only of the shards that this process serves; None if it serves them all."""
-        here, shards = len(self.parts(name)), self.store.shards
-        return None if here == shards else f"of the {here} of {shards} shards that this process serves"
 
     def check_scope(self, name: str, scope: str) -> None:
         """Refuse if the model of a scope is served by another process, or not read yet."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from driftbandit.serving.api.views import totals
+from driftbandit.serving.api.views import partial, totals
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.reading import describe
 from driftbandit.serving.loop.config import LoopConfig
@@ -154,4 +154,4 @@ class Brief:
 def brief(engine: Engine, name: str, now: int, last: Event | None) -> Brief:
     """Gather a loop's line of the overview."""
     config = engine.configuration(name).config
-    return Brief(name, config, totals(engine, name), merged(engine, name, 0, 60), now, last, engine.partial(name))
+    return Brief(name, config, totals(engine, name), merged(engine, name, 0, 60), now, last, partial(engine, name))
