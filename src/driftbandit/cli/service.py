@@ -36,7 +36,7 @@ def serve(
     advertise: Annotated[
         str | None, typer.Option(help="URL of this process for others that share a PostgreSQL store.")
     ] = None,
-    snapshot_every: Annotated[int, typer.Option(help="Events of a loop between snapshots.", min=1)] = 100_000,
+    snapshot_every: Annotated[int, typer.Option(help="Events of all loops between snapshots.", min=1)] = 100_000,
     memory: Annotated[
         str | None,
         typer.Option(help="Memory for models and open decisions, such as 2GiB. Default: half of the machine's."),

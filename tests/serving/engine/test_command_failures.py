@@ -15,6 +15,7 @@ from driftbandit.serving.engine.messages import DecisionRequest, RewardRequest
 from driftbandit.serving.engine.thread import Runner
 from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.loop.learner import Learner
+from driftbandit.serving.loop.state import State
 from driftbandit.serving.loop.windows import Open
 
 from ..world import World
@@ -151,4 +152,24 @@ def test_windows_that_cannot_close_stop_only_their_loop(tmp_path: Path, bad: Bad
         world.check(name)
     world.restart()
     for name in ("bad", "good"):
+        world.check(name)
+
+
+def test_a_shard_that_cannot_be_saved_stops_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(tmp_path / "a.db", snapshot_every=5)
+    shot = State.shot
+
+    def fails(state: State) -> bytes:
+        raise ArithmeticError("a state that cannot be written")
+
+    monkeypatch.setattr(State, "shot", fails)
+    two_loops(world, learn="arrival")
+    for name in ("bad", "good"):
+        for number in range(5):
+            world.reward(f"{name}{number}", 1.0, name)
+        assert world.counts(name).learned == 5
+    assert world.engine.failed_commands > 0
+    monkeypatch.setattr(State, "shot", shot)
+    for name in ("bad", "good"):
+        world.reward(f"{name}0", 1.0, name)
         world.check(name)

@@ -13,6 +13,7 @@ import psycopg
 import pytest
 
 from driftbandit import LinUCB
+from driftbandit.serving.api import views
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import Arm, CatalogueRequest, Decision, DecisionRequest, RewardRequest
 from driftbandit.serving.engine.shards import Elsewhere, shard_of
@@ -20,6 +21,8 @@ from driftbandit.serving.log import export
 from driftbandit.serving.log.rerun import read_export, rerun_log
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import Refused
+from driftbandit.serving.page import shell
+from driftbandit.serving.page.facts import brief
 from driftbandit.serving.server import build_app
 from driftbandit.serving.stores.base import StoreError
 from driftbandit.serving.stores.postgresql import PostgreSQLStore
@@ -148,6 +151,35 @@ def test_one_open_and_one_saved_are_kept_apart_too(processes: tuple[Process, Pro
     assert first.reward(bob, 0.0)
     assert not first.decide(ann)[0]
     assert not first.decide(bob)[0]
+
+
+def test_every_process_knows_the_totals_of_all(processes: tuple[Process, Process], database: str) -> None:
+    """A process that holds no shard says how many decisions there were, and that its series has none of them."""
+    first, second = processes
+    for number in range(10):
+        process = processes[number % 2]
+        process.decide(process.scope(number // 2 % 2), f"d{number}")
+    first.reward(first.scope(), 1.0, "d0")
+    for process in (first, second):
+        process.refresh()
+    third = Process(database)
+    assert third.engine.held == {}  # a third of four shards would be two, and the others have no more
+    for process in (first, second, third):
+        process.engine.refresh()
+        found = views.stats(process.engine, "x", 0)
+        assert (found["totals"]["decisions"], found["totals"]["rewards"], found["totals"]["open"]) == (10, 1, 10)
+        here = len(process.engine.parts("x"))
+        assert found["partial"] == f"the series is only of the {here} of 4 shards that this process serves"
+        assert sum(bucket["decisions"] for bucket in found["series"]) < 10
+    card = shell.overview([brief(third.engine, "x", Process.now, None)])
+    assert "rates are only of the 0 of 4 shards that this process serves" in card
+    with pytest.raises(Elsewhere):
+        views.scope(first.engine, "x", second.scope())
+    for process in (second, third):
+        process.store.close()
+    first.refresh()
+    assert views.stats(first.engine, "x", 0)["partial"] is None
+    assert views.stats(first.engine, "x", 0)["totals"]["decisions"] == 10
 
 
 def test_exports_hold_all_shards(database: str, processes: tuple[Process, Process], tmp_path: Path) -> None:

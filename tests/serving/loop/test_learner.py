@@ -17,9 +17,10 @@ from driftbandit.serving.loop.arms import Pools
 from driftbandit.serving.loop.config import LoopConfig, Plan, builder
 from driftbandit.serving.loop.events import Configured, Decided, Refused, Rewarded, decode
 from driftbandit.serving.loop.learner import Learner
+from driftbandit.serving.loop.outbox import Outbox
 from driftbandit.serving.loop.scopes import MAIN, SHADOW, Models
 from driftbandit.serving.loop.slab import pack
-from driftbandit.serving.loop.state import Outbox, State
+from driftbandit.serving.loop.state import State
 from driftbandit.serving.loop.windows import Open
 
 from ..world import World, run

@@ -10,7 +10,8 @@ import pytest
 
 from driftbandit.serving.loop.config import LoopConfig, Plan
 from driftbandit.serving.loop.events import Catalogued, Configured, Ticked, decode, encode
-from driftbandit.serving.loop.state import Counts, Outbox, State
+from driftbandit.serving.loop.outbox import Outbox
+from driftbandit.serving.loop.state import Counts, State
 from driftbandit.serving.loop.windows import Open
 
 

@@ -70,17 +70,16 @@ def whole_number(name: str, text: str, low: int, high: int) -> int:
 
 
 def totals(engine: Engine, name: str) -> dict[str, Any]:
-    """Counts of a loop over all its shards in this process."""
+    """Counts of a loop over all its shards, those of other processes as they were a second or two ago."""
     counts, shadow = Counts(), RunningValue()
-    bounds: tuple[float, float] | None = None
     waiting = scopes = 0
-    for part in engine.parts(name):
+    for part in engine.tallies(name):
         for field in Counts.__struct_fields__:
             setattr(counts, field, getattr(counts, field) + getattr(part.counts, field))
-        shadow.merge(part.state.shadow_value)
-        bounds = part.config.reward_range
+        shadow.merge(part.shadow_value)
         waiting += part.waiting
-        scopes += len(part.models)
+        scopes += part.scopes
+    bounds = engine.configuration(name).config.reward_range
     found: dict[str, Any] = {
         field: getattr(counts, field) for field in Counts.__struct_fields__ if not field.startswith("shadow_")
     }
@@ -105,8 +104,17 @@ def _ends(interval: Interval | None) -> list[float] | None:
     return None if interval is None else [interval.low, interval.high]
 
 
+def partial(engine: Engine, name: str) -> str | None:
+    """Of what part of a loop series and models are; None if this process serves all of it."""
+    here, shards = len(engine.parts(name)), engine.store.shards
+    return None if here == shards else f"of the {here} of {shards} shards that this process serves"
+
+
 def stats(engine: Engine, name: str, tier: int) -> dict[str, Any]:
-    """Counts, and what happened over time."""
+    """Counts, and what happened over time.
+
+    The series is of the shards that this process serves; `partial` says so if others serve some.
+    """
     merged: dict[int, Bucket] = {}
     for part in engine.parts(name):
         for bucket in part.series.buckets(tier):
@@ -115,6 +123,7 @@ def stats(engine: Engine, name: str, tier: int) -> dict[str, Any]:
         "loop": name,
         "totals": totals(engine, name),
         "resolution": TIERS[tier][0] // 1000,
+        "partial": None if (served := partial(engine, name)) is None else f"the series is only {served}",
         "series": [
             {
                 "time": iso(bucket.start),
@@ -138,6 +147,7 @@ def scope(engine: Engine, name: str, scope: str) -> dict[str, Any]:
         found = describe(part, scope)
         if found is not None:
             return {"loop": name, "scope": scope, **found, **feature_names(engine, name)}
+    engine.check_scope(name, scope)
     raise Refused(404, f"loop {name!r} has no model of scope {scope[:200]!r}")
 
 

@@ -7,7 +7,6 @@ it worked on are dropped: their log is committed as it was before the command, a
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable
 from functools import partial
@@ -25,18 +24,17 @@ from driftbandit.serving.engine.messages import (
     Decision,
     DecisionRequest,
     RewardRequest,
+    catalogued,
     check_name,
-    split_arms,
 )
-from driftbandit.serving.engine.reading import state_bytes
+from driftbandit.serving.engine.reading import digest
 from driftbandit.serving.engine.saving import Saver
 from driftbandit.serving.engine.shards import Parts
 from driftbandit.serving.engine.storage import Source, committed, configured, gather, lacks_arms, load_loop
+from driftbandit.serving.engine.tallies import Tallies, Tally, tell
 from driftbandit.serving.loop import events as log
-from driftbandit.serving.loop.arms import check_different
 from driftbandit.serving.loop.config import LoopConfig, check, completed
-from driftbandit.serving.loop.encoding import NamedFeatures, numbers_only
-from driftbandit.serving.loop.events import Catalogued, Configured, NamedArms, Refused
+from driftbandit.serving.loop.events import Configured, Refused
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.model import read_model
 from driftbandit.serving.loop.scopes import Room
@@ -102,6 +100,8 @@ class Engine:
     def _start(self) -> None:
         self._answers = Answers()
         self._saver = Saver(self.store, self._room, self._snapshot_every, self._keeper)
+        self._tells = False
+        self._tallies = Tallies(self.store)
         self._keeper.forget()
         self.refresh()
 
@@ -113,6 +113,9 @@ class Engine:
         self._keeper.hold()
         self._keeper.read_settings()
         self.adopt()
+        self._tells = True
+        if any(len(parts.here) < self.store.shards for parts in self._loops.values()):
+            self._tallies.read()
 
     def adopt(self) -> bool:
         """Serve the shards that have been read meanwhile; says whether there were any."""
@@ -138,9 +141,9 @@ class Engine:
     def carry_out(self, command: Callable[[Engine], Any]) -> Any:
         """What a command returns, or the refusal that it raises. Raises StoreError if the store failed.
 
-        A command that fails otherwise is refused with status 500, and the shards on which it worked are set aside.
+        A command that fails otherwise is refused with status 500, and the shard on which it worked is set aside.
         """
-        return self._keeper.carry_out(partial(command, self))
+        return self._keeper.carry_out(command, self)
 
     # Commands ------------------------------------------------------------------------------------------------------
 
@@ -197,25 +200,11 @@ class Engine:
     def put_arms(self, name: str, arms: CatalogueRequest) -> Configuration:
         """Replace the catalogue."""
         parts = self._parts(name)
-        event = self._catalogued(parts.config, arms)
+        event = catalogued(parts.config, arms, self._clock())
         self.store.put_arms(parts.row.number, log.encode(event))
         self._keeper.read_settings()
         self.adopt()
         return self.configuration(name)
-
-    def _catalogued(self, config: LoopConfig, arms: CatalogueRequest) -> Catalogued:
-        """The event of a new catalogue, if it fits the loop's settings."""
-        ids, features = split_arms(arms.arms)
-        check_different(ids)
-        if config.encoder:
-            NamedFeatures(config.encoder).check(ids, features)
-            records = features if isinstance(features, list) else [{}] * len(ids)
-            return NamedArms(self._clock(), 0, list(ids), None, records)
-        rows = numbers_only(features)
-        got = None if rows is None else rows.shape[1]
-        if got != config.dim:
-            raise Refused(422, f"arms: the loop's dim is {config.dim}, got {got} features per arm")
-        return Catalogued(self._clock(), 0, list(ids), None if rows is None else rows.tobytes())
 
     def look_up(self, name: str, ids: list[str]) -> None:
         """Read what the store knows about these decisions, all at once, before commands name them."""
@@ -280,6 +269,10 @@ class Engine:
         A slice of a snapshot may go with it; see `Saver`.
         """
         count, batch = gather(self._touched)
+        if self._tells:  # about once per second
+            here = [loop for loop in self._keeper.here() if loop.state.seq != loop.outbox.told_at]
+            batch.tallies += [tell(loop) for loop in here]
+            self._tells = False
         self._saver.fill(batch)
         if batch:
             self.store.commit(batch)
@@ -337,17 +330,21 @@ class Engine:
         """The shards of a loop that are served here."""
         return list(self._parts(name).here.values())
 
+    def tallies(self, name: str) -> list[Tally]:
+        """What each shard of a loop has counted; of shards served elsewhere, as it was a second or two ago."""
+        return self._tallies.of(self.number(name), self._parts(name).here)
+
+    def check_scope(self, name: str, scope: str) -> None:
+        """Refuse if the model of a scope is served by another process, or not read yet."""
+        self._parts(name).of_scope(scope)
+
     def digest(self, name: str, *, whole_log: bool = False) -> str:
         """A hash of a loop's whole state; with `whole_log`, of the state after repeating the whole log.
 
         If the two differ, a snapshot or the recovery is wrong.
         """
         parts = self._parts(name)
-        found = hashlib.sha256()
-        for shard, part in sorted(parts.here.items()):
-            if whole_log:
-                again = load_loop(Source(self.store, parts.row.number, shard), parts.row, Room(), whole_log=True)
-                found.update(state_bytes(again))
-            else:
-                found.update(state_bytes(part, self.store))
-        return found.hexdigest()
+        here = [part for _, part in sorted(parts.here.items())]
+        if whole_log:
+            here = [load_loop(Source(self.store, p.number, p.shard), parts.row, Room(), whole_log=True) for p in here]
+        return digest(here, None if whole_log else self.store)

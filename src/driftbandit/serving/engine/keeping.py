@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from driftbandit.serving.engine.loading import Job, Loader
 from driftbandit.serving.engine.shards import Parts
@@ -17,6 +17,7 @@ from driftbandit.serving.stores.base import LATEST, Batch, Damaged, LoopRow, Sto
 
 logger = logging.getLogger("driftbandit")
 
+T = TypeVar("T")
 _WORTH_SAYING_MS = 1_000
 """How far a loop's time must be ahead of the clock to be logged; the clocks of two machines differ a little."""
 
@@ -46,7 +47,7 @@ class Keeper:
     to_save : list of Loop
         Loops whose snapshot is damaged and must be replaced.
     failures : int
-        Commands that failed unexpectedly, and shards that could not close windows or take new settings.
+        Commands that failed unexpectedly, and shards that could not close windows, take new settings or be saved.
     """
 
     def __init__(
@@ -158,11 +159,11 @@ class Keeper:
 
     # Failures --------------------------------------------------------------------------------------------------------
 
-    def carry_out(self, command: Callable[[], Any]) -> Any:
-        """What a command returns, or the refusal that it raises; see `Engine.carry_out`."""
+    def carry_out(self, command: Callable[[T], Any], engine: T) -> Any:
+        """What a command of an engine returns, or the refusal that it raises; see `Engine.carry_out`."""
         self._active.clear()
         try:
-            return command()
+            return command(engine)
         except Refused as refusal:
             return refusal
         except Exception as error:
@@ -174,8 +175,8 @@ class Keeper:
                 self._set_aside(loop, error)
             return Refused(500, "an error of the service; its log says more")
 
-    def guarded(self, loop: Loop, work: Callable[[], object]) -> None:
-        """Work on a shard without being asked by a command; if that fails, the shard is set aside."""
+    def attempt(self, loop: Loop, work: Callable[[], object]) -> Exception | None:
+        """Work on a shard without being asked by a command; returns the error if that fails."""
         try:
             work()
         except Exception as error:
@@ -183,6 +184,13 @@ class Keeper:
                 raise
             logger.exception("loop %r, shard %d failed", loop.name, loop.shard)
             self.failures += 1
+            return error
+        return None
+
+    def guarded(self, loop: Loop, work: Callable[[], object]) -> None:
+        """Change a shard without being asked by a command; if that fails, the shard is set aside."""
+        error = self.attempt(loop, work)
+        if error is not None:
             self._set_aside(loop, error)
 
     def _set_aside(self, loop: Loop, error: Exception) -> None:

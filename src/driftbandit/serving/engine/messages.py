@@ -11,10 +11,10 @@ import numpy as np
 from msgspec import Meta
 
 from driftbandit.core import Floats
-from driftbandit.serving.loop.arms import MAX_ARMS
+from driftbandit.serving.loop.arms import MAX_ARMS, check_different
 from driftbandit.serving.loop.config import LoopConfig, Name
-from driftbandit.serving.loop.encoding import Named
-from driftbandit.serving.loop.events import Record, Refused
+from driftbandit.serving.loop.encoding import Named, NamedFeatures, numbers_only
+from driftbandit.serving.loop.events import Catalogued, NamedArms, Record, Refused
 
 MAX_BATCH = 1_000
 """How many decisions or rewards one request may carry."""
@@ -126,3 +126,18 @@ def iso(time: int) -> str:
     '2023-11-14T22:13:20.123Z'
     """
     return datetime.fromtimestamp(time / 1000.0, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def catalogued(config: LoopConfig, request: CatalogueRequest, now: int) -> Catalogued:
+    """The event of a new catalogue, if it fits the loop's settings."""
+    ids, features = split_arms(request.arms)
+    check_different(ids)
+    if config.encoder:
+        NamedFeatures(config.encoder).check(ids, features)
+        records = features if isinstance(features, list) else [{}] * len(ids)
+        return NamedArms(now, 0, list(ids), None, records)
+    rows = numbers_only(features)
+    got = None if rows is None else rows.shape[1]
+    if got != config.dim:
+        raise Refused(422, f"arms: the loop's dim is {config.dim}, got {got} features per arm")
+    return Catalogued(now, 0, list(ids), None if rows is None else rows.tobytes())

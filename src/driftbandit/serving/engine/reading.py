@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -28,6 +30,14 @@ def state_bytes(loop: Loop, store: Store | None = None) -> bytes:
             if packed is not None and packed != models.fresh:
                 parts += [f"{role} {json.dumps(scope)}".encode(), packed]
     return b"\n".join(parts)
+
+
+def digest(loops: Iterable[Loop], store: Store | None) -> str:
+    """A hash of everything that some loops know; see `state_bytes`."""
+    found = hashlib.sha256()
+    for loop in loops:
+        found.update(state_bytes(loop, store))
+    return found.hexdigest()
 
 
 def describe(loop: Loop, scope: str) -> dict[str, Any] | None:

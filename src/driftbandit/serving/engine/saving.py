@@ -11,8 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from driftbandit.serving.engine.keeping import Keeper
+from driftbandit.serving.engine.tallies import tell
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.scopes import Models, Room
 from driftbandit.serving.stores.base import Batch, Closed, ModelRow, Outdated, Snapshot, Store
@@ -95,8 +97,9 @@ class Saver:
         if not self.busy:
             return
         self._forget_lost()
-        if self._shot is not None:
-            self._fill_shot(batch, self._shot)
+        shot = self._shot
+        if shot is not None and self._keeper.attempt(shot.loop, partial(self._fill_shot, batch, shot)) is not None:
+            self._give_up()
         if self._room.excess:
             self._spill(batch)
         if self._sweeps:
@@ -110,6 +113,7 @@ class Saver:
         if left > 0:
             batch.closed.append(Closed(loop.number, loop.shard, loop.outbox.closed))
             batch.snapshots.append(Snapshot(loop.number, loop.shard, shot.seq, shot.core))
+            batch.tallies.append(tell(loop))
             shot.written = True
 
     def _spill(self, batch: Batch) -> None:
@@ -184,8 +188,17 @@ class Saver:
             if not self._room.excess:
                 return
 
+    def _give_up(self) -> None:
+        """Leave a snapshot that cannot be made; the one before still counts, and the log has what came after."""
+        self._shot = None
+        self._unsaved = 0  # not again soon
+
     def begin(self, loop: Loop) -> None:
         """Begin a snapshot of a loop, whose events must have been committed."""
+        if self._keeper.attempt(loop, partial(self._begin, loop)) is not None:
+            self._give_up()
+
+    def _begin(self, loop: Loop) -> None:
         state = loop.state
         roles = [(role, state.epochs[role], models) for role, models in loop.learner.roles]
         for _, _, models in roles:

@@ -8,7 +8,7 @@ import numpy as np
 
 from driftbandit.core import Floats, Ints
 from driftbandit.serving.loop.encoding import NamedFeatures, numbers_only
-from driftbandit.serving.loop.events import Record, Refused
+from driftbandit.serving.loop.events import Decided, NamedDecision, Record, Refused
 from driftbandit.serving.loop.randomness import arm_number, arm_numbers
 
 MAX_ARMS = 10_000
@@ -181,6 +181,15 @@ class Pools:
                 self.known[ids] = pool
                 self._bytes += size
         return pool
+
+    def again(self, event: Decided) -> Pool:
+        """The pool of a logged decision."""
+        if isinstance(event, NamedDecision):
+            return self.of(event.arms, event.records, event.context)
+        features: Floats | None = None
+        if event.features is not None:
+            features = np.frombuffer(event.features).reshape(len(event.arms or ()), -1).copy()
+        return self.of(event.arms, features)
 
     def _by_name(
         self,

@@ -13,8 +13,9 @@ from driftbandit.policies.scoped.per_scope import SavedPolicy
 from driftbandit.serving.loop.arms import Pool
 from driftbandit.serving.loop.config import weights_of
 from driftbandit.serving.loop.events import Refused
+from driftbandit.serving.loop.outbox import Found, Outbox
 from driftbandit.serving.loop.scopes import EVERYONE, MAIN, SHADOW, Models
-from driftbandit.serving.loop.state import Found, Outbox, State
+from driftbandit.serving.loop.state import State
 from driftbandit.serving.loop.windows import Open, Pending
 
 _Choose = Callable[..., int]

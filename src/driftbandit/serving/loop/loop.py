@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
-from driftbandit.core import Floats
 from driftbandit.features.arms import number_of
 from driftbandit.serving.loop.arms import Pool, Pools
 from driftbandit.serving.loop.config import LoopConfig, Plan, bounds, builder
@@ -23,26 +20,23 @@ from driftbandit.serving.loop.events import (
     Decided,
     Late,
     NamedDecision,
-    Record,
     Refused,
     Rewarded,
     Ticked,
 )
 from driftbandit.serving.loop.learner import Learner
 from driftbandit.serving.loop.model import fitting
+from driftbandit.serving.loop.outbox import Outbox
 from driftbandit.serving.loop.randomness import BLOCK, Draws, arm_number, chance
 from driftbandit.serving.loop.scopes import EVERYONE, MAIN, SHADOW, Models, Room
 from driftbandit.serving.loop.series import Series
-from driftbandit.serving.loop.state import Counts, Outbox, State
+from driftbandit.serving.loop.state import Counts, State
 from driftbandit.serving.loop.windows import ClosedRow, Open
 
 Load = Callable[[int, int, str], bytes | None]
 
 _HOT = 4
 """Policy objects of a loop may take one in so many parts of the memory; older ones are packed."""
-
-_OPEN_BYTES = 800
-"""Bytes that an open decision takes beside the features of its arm, about."""
 
 
 class Loop:
@@ -170,10 +164,8 @@ class Loop:
             raise Refused(422, "scope: this loop has one model per scope, so a decision must name one")
         else:
             owner = scope
-            if self._room.full and owner not in learner.models:
-                raise Refused(429, "memory is full; scopes used long ago are being saved, try again soon")
-        if self._room.stuck:
-            raise Refused(429, "memory is full of decisions that wait for their rewards; try again later")
+        if self._room.full:
+            self._room.admit(owner in learner.models)
         if learner.knows_vote and pool.voted_at == counts.learned:
             votes: tuple[int, ...] = (pool.vote,)
             shadow = -1
@@ -272,13 +264,7 @@ class Loop:
         return True
 
     def _decided_again(self, event: Decided, verify: bool) -> bool:
-        features: Floats | list[Record] | None = None
-        context = None
-        if isinstance(event, NamedDecision):
-            features, context = event.records, event.context
-        elif event.features is not None:
-            features = np.frombuffer(event.features).reshape(len(event.arms or ()), -1).copy()
-        pool = self.pools.of(event.arms, features, context)
+        pool = self.pools.again(event)
         if verify:
             return self.decide(event.time, event.id, event.scope, pool) == event
         if self.learner.asking_changes:
@@ -358,8 +344,7 @@ class Loop:
     @property
     def nbytes(self) -> int:
         """Bytes that models and open decisions take, about."""
-        each = _OPEN_BYTES + 8 * (self.config.dim or 0)
-        return sum(models.nbytes for _, models in self.learner.roles) + len(self.state.recent) * each
+        return sum(models.nbytes for _, models in self.learner.roles) + self.state.open_bytes
 
     @property
     def waiting(self) -> int:

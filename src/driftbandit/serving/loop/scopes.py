@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 
 from driftbandit.policies.scoped.per_scope import SavedPolicy
+from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.loop.slab import Slab, pack, unpack
 
 EVERYONE = ""
@@ -50,6 +51,13 @@ class Room:
     def full(self) -> bool:
         """Whether no new scope may come in until others have been saved."""
         return self.used > self.limit + self.limit // 8
+
+    def admit(self, known: bool) -> None:
+        """Refuse a decision while memory is full, unless it is for a scope in memory and scopes can be saved."""
+        if self.stuck:
+            raise Refused(429, "memory is full of decisions that wait for their rewards; try again later")
+        if not known:
+            raise Refused(429, "memory is full; scopes used long ago are being saved, try again soon")
 
 
 class Models:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from driftbandit.serving.api.views import totals
+from driftbandit.serving.api.views import partial, totals
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.reading import describe
 from driftbandit.serving.loop.config import LoopConfig
@@ -52,6 +52,8 @@ class Facts:
         The latest changes of all scopes.
     most_changed : list of (scope, changes, time of the last)
         The most changed scopes.
+    partial : str or None
+        Of what part of the loop buckets and model are; None if they are of all of it.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Facts:
     events: list[Event]
     all_events: list[Event]
     most_changed: list[tuple[str, int, int]]
+    partial: str | None = None
 
     @property
     def times(self) -> Times:
@@ -151,9 +154,10 @@ class Brief:
     buckets: list[Bucket]
     now: int
     last: Event | None
+    partial: str | None = None
 
 
 def brief(engine: Engine, name: str, now: int, last: Event | None) -> Brief:
     """Gather a loop's line of the overview."""
     config = engine.configuration(name).config
-    return Brief(name, config, totals(engine, name), merged(engine, name, 0, 60), now, last)
+    return Brief(name, config, totals(engine, name), merged(engine, name, 0, 60), now, last, partial(engine, name))

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from driftbandit.serving.api.app import COOKIE, Request, Response, Stream
 from driftbandit.serving.api.routes import Handler, Route
 from driftbandit.serving.api.service import Service
-from driftbandit.serving.api.views import as_event, totals
+from driftbandit.serving.api.views import as_event, partial, totals
 from driftbandit.serving.engine.thread import TooBusy, Unavailable
 from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.loop.scopes import EVERYONE
@@ -136,18 +136,19 @@ class Page:
         else:
             scope = scope if scope is not None or not most else most[0][0]
             own = await service.read(lambda store: store.last_changes(number, MOST_EVENTS, scope)) if scope else []
-        model, buckets, counts = await service.call(
+        model, buckets, counts, part = await service.call(
             lambda engine: (
                 None if scope is None else model_of(engine, name, scope),
                 merged(engine, name, tier),
                 totals(engine, name),
+                partial(engine, name),
             )
         )
         events, everyone = [Event.of(row) for row in own], [Event.of(row) for row in rows]
         now = time.time_ns() // 1_000_000
         return Facts(
             *(name, config, settings.version, now, tier, buckets, counts),
-            *(scope, model, events, everyone, most),
+            *(scope, model, events, everyone, most, part),
         )
 
     async def _overview(self) -> Markup:

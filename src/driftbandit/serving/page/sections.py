@@ -52,7 +52,7 @@ def tiles(facts: Facts) -> Markup:
         if shadow["interval"] is not None:
             low, high = shadow["interval"]
             found.append((f"what its shadow would earn; {number(low)} to {number(high)}", number(shadow["ips"])))
-    return render("tiles.html", tiles=found)
+    return render("tiles.html", tiles=found, partial=facts.partial)
 
 
 def moved(facts: Facts) -> Markup:

@@ -48,6 +48,7 @@ def _card(brief: Brief) -> dict[str, Any]:
         "mean": mean,
         "rate": f"{rate:,.1f}",
         "decisions": brief.totals["decisions"],
+        "partial": brief.partial,
         "changed": None if brief.last is None else brief.last.time,
     }
 

@@ -141,6 +141,14 @@ class Unfinished(NamedTuple):
     shard: int
 
 
+class TallyRow(NamedTuple):
+    """What one shard of a loop has counted; `body` is for the processes that do not serve the shard."""
+
+    loop: int
+    shard: int
+    body: bytes
+
+
 @dataclass(slots=True)
 class Batch:
     """What one commit makes durable."""
@@ -152,6 +160,7 @@ class Batch:
     outdated: list[Outdated] = field(default_factory=list)
     unfinished: list[Unfinished] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
+    tallies: list[TallyRow] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in self.__dataclass_fields__)
@@ -278,6 +287,10 @@ class Store(Protocol):
 
     def closed(self, loop: int, ids: list[str]) -> list[ClosedRow]:
         """Closed decisions among these ids."""
+        ...
+
+    def tallies(self) -> list[TallyRow]:
+        """The latest tally of each shard of each loop."""
         ...
 
     def damage(self) -> Iterator[str]:

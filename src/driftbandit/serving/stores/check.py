@@ -18,6 +18,7 @@ from driftbandit.serving.stores.base import (
     Snapshot,
     Store,
     StoreError,
+    TallyRow,
     Unfinished,
     VersionConflict,
 )
@@ -37,6 +38,7 @@ def check_store(make: Callable[[], Store]) -> None:
     _check_log(store, number)
     _check_snapshots(store, number)
     _check_changes(store, number)
+    _check_tallies(store, number)
     _check_keys(store)
     expected = store.events(number, 0, 0, 100)
     store.close()
@@ -137,6 +139,13 @@ def _check_changes(store: Store, number: int) -> None:
     assert store.last_changes(number, 2) == rows[1:], "the latest changes, oldest first"
     assert store.last_changes(number, 5, "bob") == [row for row in rows if row.scope == "bob"], "changes of a scope"
     assert store.changed_scopes(number, 5) == [("ann", 2, 1002), ("bob", 1, 1003)], "the most changed scopes"
+
+
+def _check_tallies(store: Store, number: int) -> None:
+    assert store.tallies() == [], "no tallies at first"
+    for body in (b"one", b"two"):
+        store.commit(Batch(tallies=[TallyRow(number, 0, body)]))
+        assert store.tallies() == [TallyRow(number, 0, body)], "the latest tally counts"
 
 
 def _check_keys(store: Store) -> None:

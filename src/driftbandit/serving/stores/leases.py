@@ -153,8 +153,8 @@ class Leases:
         """Give back everything."""
         if self.pulse is not None:
             self.pulse.stop()
-        if self._tokens and not self._db.closed:
-            self._remove(self._me)
+            if not self._db.closed:
+                self._remove(self._me)
         self._tokens = {}
 
 

@@ -46,6 +46,8 @@ CREATE TABLE IF NOT EXISTS changes (
 CREATE INDEX IF NOT EXISTS events_by_last ON events (loop, shard, last);
 CREATE INDEX IF NOT EXISTS changes_by_time ON changes (loop, time);
 CREATE INDEX IF NOT EXISTS changes_by_scope ON changes (loop, scope, time);
+CREATE TABLE IF NOT EXISTS tallies (
+    loop bigint, shard integer, body bytea NOT NULL, PRIMARY KEY (loop, shard));
 CREATE TABLE IF NOT EXISTS keys (
     id text PRIMARY KEY, name text NOT NULL, role text NOT NULL, digest bytea NOT NULL, created bigint NOT NULL,
     revoked bigint);
@@ -66,7 +68,8 @@ _LIMITS = {
 """When a connection counts as lost. Without these, a server that vanished from the network would be waited for."""
 
 _STANDING = """
-SELECT to_regclass('shards') IS NOT NULL, to_regclass('states') IS NOT NULL AND EXISTS (
+SELECT to_regclass('shards') IS NOT NULL,
+    to_regclass('states') IS NOT NULL AND to_regclass('tallies') IS NOT NULL AND EXISTS (
     SELECT FROM pg_attribute WHERE attrelid = to_regclass('snapshots') AND attname = 'crc')
 """
 """Whether there is a store, and whether it has everything that this version needs."""

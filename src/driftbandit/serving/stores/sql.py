@@ -20,6 +20,7 @@ from driftbandit.serving.stores.base import (
     LoopRow,
     Snapshot,
     StoreError,
+    TallyRow,
     VersionConflict,
     bodies_after,
     check_order,
@@ -145,6 +146,11 @@ class SQLStore(ABC):
             [(*part[:4], scope) for part in batch.outdated for scope in part.scopes],
         )
 
+        self._many(
+            "INSERT INTO tallies VALUES (?, ?, ?) ON CONFLICT (loop, shard) DO UPDATE SET body = excluded.body",
+            batch.tallies,
+        )
+
     def _check_newer(self, shot: Snapshot) -> None:
         """Raise StoreError if the store has a later snapshot; one that is ahead of the log is damaged and may go."""
         before = self._all("SELECT seq FROM snapshots WHERE loop = ? AND shard = ?", shot.loop, shot.shard)
@@ -237,6 +243,10 @@ class SQLStore(ABC):
         """A shard of a loop, for people to read."""
         names = self._all("SELECT name FROM loops WHERE number = ?", loop)
         return f"loop {names[0][0]!r}, shard {shard}" if names else f"unknown loop {loop}, shard {shard}"
+
+    def tallies(self) -> list[TallyRow]:
+        """The latest tally of each shard of each loop."""
+        return [TallyRow(*row) for row in self._all("SELECT loop, shard, body FROM tallies ORDER BY loop, shard")]
 
     def damage(self) -> Iterator[str]:
         """Look at everything, and say what is not what was written, a line each."""

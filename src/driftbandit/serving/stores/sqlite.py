@@ -38,6 +38,8 @@ CREATE TABLE IF NOT EXISTS changes (
     body BLOB NOT NULL, PRIMARY KEY (loop, shard, number)) STRICT, WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS changes_by_time ON changes (loop, time);
 CREATE INDEX IF NOT EXISTS changes_by_scope ON changes (loop, scope, time);
+CREATE TABLE IF NOT EXISTS tallies (
+    loop INTEGER, shard INTEGER, body BLOB NOT NULL, PRIMARY KEY (loop, shard)) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS keys (
     id TEXT PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL, digest BLOB NOT NULL, created INTEGER NOT NULL,
     revoked INTEGER) STRICT, WITHOUT ROWID;
