@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import parse_qs, unquote_to_bytes
+from urllib.parse import parse_qs, quote, unquote_to_bytes
 
 import msgspec
 
@@ -20,6 +20,7 @@ from driftbandit.serving.api import errors as problems
 from driftbandit.serving.api.errors import HTTPError
 from driftbandit.serving.api.keys import Allowance, Keyring
 from driftbandit.serving.api.routes import Route, RoutingTable
+from driftbandit.serving.engine.messages import check_name
 from driftbandit.serving.engine.thread import TooBusy, Unavailable
 from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.stores.base import StoreError
@@ -54,7 +55,7 @@ class Request:
     @property
     def query(self) -> dict[str, str]:
         """The query's parameters; if a name repeats, its last value counts."""
-        pairs = parse_qs(self.query_string.decode("latin-1"), keep_blank_values=True, errors="replace")
+        pairs = parse_qs(self.query_string.decode("latin-1"), keep_blank_values=True, errors="strict")
         return {name: values[-1] for name, values in pairs.items()}
 
     def header(self, name: bytes) -> bytes | None:
@@ -160,9 +161,9 @@ class App:
             answer = _error(error.status, error.detail, error.headers)
         except Refused as error:
             address = getattr(error, "address", None)
-            headers = {"location": address + scope["path"]} if address else _RETRY if error.status == 503 else _EMPTY
+            headers = {"location": address + _target(scope)} if address else _RETRY if error.status == 503 else _EMPTY
             answer = _error(307 if address else error.status, str(error), headers)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             answer = _error(422, str(error)[:1000] or type(error).__name__)
         except (Unavailable, StoreError) as error:
             answer = _error(503, f"not durable: {error}", _RETRY)
@@ -194,7 +195,7 @@ class App:
             else:
                 segments = raw.decode().split("/")
         except UnicodeDecodeError as error:
-            raise HTTPError(404, "the path is not UTF-8") from error
+            raise HTTPError(422, "the path is not UTF-8") from error
         methods, parameters = self._table.find(segments)
         if not methods:
             raise HTTPError(404, "there is nothing here")
@@ -202,6 +203,8 @@ class App:
         route = methods.get("GET" if method == "HEAD" else method)
         if route is None:
             raise HTTPError(405, f"{method} is not for this path", {"allow": ", ".join(sorted(methods))})
+        for name, value in zip(route.parameters, parameters, strict=True):
+            check_name(name, value)
         return route, parameters
 
     def _admit(self, route: Route, request: Request) -> None:
@@ -232,6 +235,13 @@ class App:
 
 class _Gone(Exception):
     """The client went away before its request was whole."""
+
+
+def _target(scope: Message) -> str:
+    """Path and query as the client wrote them: decoded, a name with a slash would lead elsewhere."""
+    raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
+    query: bytes = scope["query_string"]
+    return (raw + b"?" + query if query else raw).decode("latin-1")
 
 
 def _header(headers: list[tuple[bytes, bytes]], name: bytes) -> bytes | None:

@@ -12,7 +12,14 @@ import msgspec
 
 from driftbandit.serving.api import errors as problems
 from driftbandit.serving.api.errors import HTTPError, Problem
-from driftbandit.serving.engine.messages import MAX_BATCH, Arm, BatchReward, DecisionRequest, RewardRequest
+from driftbandit.serving.engine.messages import (
+    MAX_BATCH,
+    Arm,
+    BatchReward,
+    DecisionRequest,
+    RewardRequest,
+    check_decision,
+)
 from driftbandit.serving.loop.config import Name
 
 _REMEMBERED_BYTES = 1 << 22
@@ -37,6 +44,9 @@ class _Sketch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False)
     decision_id: Name | None = None
     scope: Name | None = None
     arms: msgspec.Raw = msgspec.Raw(b"null")
+
+    def __post_init__(self) -> None:
+        check_decision(self.decision_id, self.scope)
 
 
 class _Sketches(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -44,7 +44,7 @@ def document(routes: list[Route]) -> dict[str, Any]:
 def _operation(route: Route, by_type: dict[int, Any]) -> dict[str, Any]:
     errors = set(route.errors)
     if route.parameters:
-        errors.add(404)
+        errors |= {404, 422}
     if route.role is not None:
         errors |= {401, 403, 429, 503}
     if route.path == "/readyz":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from driftbandit.serving.api import views
@@ -55,6 +55,8 @@ class Route:
     refusal : callable, optional
         Shows an error (request, status, detail) to a person. A route with a refusal takes its key from a cookie too, so
         it must change nothing: a browser also sends cookies with requests that other sites forge.
+    parameters : tuple of str
+        Names of the path's parameters, in their order.
     """
 
     method: str
@@ -69,10 +71,11 @@ class Route:
     limit: int = 1 << 20
     refusal: Callable[[Request, int, str], Response] | None = None
 
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """Names of the path's parameters, in their order."""
-        return tuple(part[1:-1] for part in self.path.split("/") if _is_parameter(part))
+    parameters: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found = tuple(part[1:-1] for part in self.path.split("/") if _is_parameter(part))
+        object.__setattr__(self, "parameters", found)
 
 
 class RoutingTable:

@@ -174,9 +174,10 @@ def cursor_of(text: str) -> dict[int, int]:
     """
     try:
         pairs = [part.split(":") for part in text[:10_000].split(",") if part]
-        return {int(shard): int(number) for shard, number in pairs}
+        found = {int(shard): int(number) for shard, number in pairs}
     except ValueError:
         return {}
+    return found if all(0 <= number < 1 << 62 for number in found.values()) else {}
 
 
 def cursor_text(cursor: dict[int, int]) -> str:

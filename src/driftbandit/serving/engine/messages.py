@@ -39,6 +39,9 @@ class DecisionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, g
     scope: Name | None = None
     arms: Annotated[tuple[Name | Arm, ...], Meta(min_length=1, max_length=MAX_ARMS)] | None = None
 
+    def __post_init__(self) -> None:
+        check_decision(self.decision_id, self.scope)
+
 
 class RewardRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """Report a reward; `scope` helps to find the decision where several processes serve."""
@@ -46,6 +49,9 @@ class RewardRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=
     value: float
     reward_id: Name | None = None
     scope: Name | None = None
+
+    def __post_init__(self) -> None:
+        _check_reward(self.reward_id, self.scope)
 
 
 class BatchReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -55,6 +61,10 @@ class BatchReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fa
     value: float
     reward_id: Name | None = None
     scope: Name | None = None
+
+    def __post_init__(self) -> None:
+        check_name("decision_id", self.decision_id)
+        _check_reward(self.reward_id, self.scope)
 
 
 class CatalogueRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -107,6 +117,21 @@ def check_name(what: str, name: str) -> None:
     """Refuse a name that cannot stand in a URL, a log and a table."""
     if not 0 < len(name) <= 200 or not name.isprintable():
         raise Refused(422, f"{what}: expected 1 to 200 printable characters")
+
+
+def check_decision(decision_id: str | None, scope: str | None) -> None:
+    """Refuse a decision whose names cannot be."""
+    if decision_id is not None:
+        check_name("decision_id", decision_id)
+    if scope is not None:
+        check_name("scope", scope)
+
+
+def _check_reward(reward_id: str | None, scope: str | None) -> None:
+    if reward_id is not None:
+        check_name("reward_id", reward_id)
+    if scope is not None:
+        check_name("scope", scope)
 
 
 def iso(time: int) -> str:

@@ -100,6 +100,8 @@ def check(config: LoopConfig) -> None:
         raise ValueError("reward_range: expected the lower end first")
     if config.feature_names is not None and len(config.feature_names) != (config.dim or 0):
         raise ValueError(f"feature_names: expected {config.dim or 0} names, got {len(config.feature_names)}")
+    if not "".join(config.feature_names or ()).isprintable():
+        raise ValueError("feature_names: expected printable characters")
     policy = builder(config, Plan(config.policy, config.settings))()
     low, high = bounds(config, policy)
     if config.default_reward is not None and not low <= config.default_reward <= high:

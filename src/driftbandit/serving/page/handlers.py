@@ -20,6 +20,7 @@ from driftbandit.serving.api.app import COOKIE, Request, Response, Stream
 from driftbandit.serving.api.routes import Handler, Route
 from driftbandit.serving.api.service import Service
 from driftbandit.serving.api.views import as_event, totals
+from driftbandit.serving.engine.messages import check_name
 from driftbandit.serving.engine.thread import TooBusy, Unavailable
 from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.loop.scopes import EVERYONE
@@ -197,6 +198,9 @@ def _view(request: Request) -> View:
     span = query.get("span", "hour")
     if span not in SPANS:
         raise Refused(422, f"span: expected one of {', '.join(SPANS)}, got {span[:100]!r}")
+    for name in ("loop", "scope"):
+        if name in query:
+            check_name(name, query[name])
     return query.get("loop"), span, query.get("scope")
 
 
