@@ -39,6 +39,14 @@ def serve(
     snapshot_every: Annotated[int, typer.Option(help="Events of a loop between snapshots.", min=1)] = 100_000,
     scopes_in_memory: Annotated[int, typer.Option(help="Scopes of a loop kept in memory.", min=1)] = 1_000_000,
     rate: Annotated[float | None, typer.Option(help="Requests per second that a key may make.", min=0.1)] = None,
+    max_connections: Annotated[int, typer.Option(help="Connections that may be open at once.", min=1)] = 1000,
+    request_timeout: Annotated[
+        float, typer.Option(help="Seconds in which a request must have arrived.", min=0.1)
+    ] = 10.0,
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="With --tls-key: certificate (PEM) for HTTPS, followed by its chain.")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="With --tls-cert: its private key (PEM).")] = None,
     loop: Annotated[str | None, typer.Option(help="With --model: name of a loop to make, if there is none.")] = None,
     model: Annotated[
         Path | None, typer.Option(help="With --loop: file with which the loop begins, such as `learn` writes.")
@@ -59,6 +67,11 @@ def serve(
             raise ValueError(f"--insecure-local: only on a loopback address, got --host {host}")
         if (loop is None) != (model is None):
             raise ValueError("--loop, --model: expected both or neither")
+        tls = None
+        if tls_cert is not None and tls_key is not None:
+            tls = tls_cert, tls_key
+        elif tls_cert is not None or tls_key is not None:
+            raise ValueError("--tls-cert, --tls-key: expected both or neither")
         check_address(store)
         shown = without_password(store)
         if loop is not None and model is not None:
@@ -73,7 +86,14 @@ def serve(
             scopes_in_memory=scopes_in_memory,
             rate=rate,
         )
-        run(application, host, port, lambda: typer.echo(f"serving {shown} on http://{host}:{port}", err=True))
+        scheme = "http" if tls is None else "https"
+        run(
+            *(application, host, port),
+            lambda: typer.echo(f"serving {shown} on {scheme}://{host}:{port}", err=True),
+            max_connections=max_connections,
+            request_timeout=request_timeout,
+            tls=tls,
+        )
 
 
 def demo(

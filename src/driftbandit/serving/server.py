@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import socket
+import ssl
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -88,6 +89,17 @@ def build_app(
     return app
 
 
+def check_tls(certificate: Path, key: Path) -> None:
+    """Raise ValueError if these files are not a certificate and its private key."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=lambda: "")
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"--tls-cert, --tls-key: expected a certificate and its private key without a password, both PEM, "
+            f"got {certificate} and {key}: {error}"
+        ) from error
+
+
 def begin_loop(store: Store, name: str, model: Path) -> bool:
     """Make a loop whose models begin with a policy's file; False if it is there already and began with that file.
 
@@ -114,17 +126,50 @@ def begin_loop(store: Store, name: str, model: Path) -> bool:
     return True
 
 
-def serve(app: App, host: str, port: int, started: Callable[[], object] = lambda: None) -> None:
-    """Answer requests until told to stop; `started` is called once requests can be answered."""
-    server = make_server(app, host, port, started)
+def serve(app: App, host: str, port: int, started: Callable[[], object] = lambda: None, **options: Any) -> None:
+    """Answer requests until told to stop; `started` is called once requests can be answered.
+
+    `options` are those of `make_server`.
+    """
+    server = make_server(app, host, port, started, **options)
     server.run()
     if not server.started:
         raise SystemExit(3)  # as uvicorn's own command does; its log says why
 
 
-def make_server(app: App, host: str, port: int, started: Callable[[], object] = lambda: None) -> Any:
-    """A uvicorn server that says when it has started, and closes open event streams when it is told to stop."""
+def make_server(
+    app: App,
+    host: str,
+    port: int,
+    started: Callable[[], object] = lambda: None,
+    *,
+    max_connections: int = 1000,
+    request_timeout: float = 10.0,
+    tls: tuple[Path, Path] | None = None,
+) -> Any:
+    """A uvicorn server that says when it has started, and closes open event streams when it is told to stop.
+
+    Parameters
+    ----------
+    app, host, port :
+        What to serve, and where.
+    started : callable
+        Called once requests can be answered.
+    max_connections : int
+        How many connections may be open at once.
+    request_timeout : float
+        Seconds in which a request must have arrived.
+    tls : pair of paths, optional
+        Files of the certificate and of its private key.
+    """
     import uvicorn  # noqa: PLC0415 - slow to import
+
+    from driftbandit.serving.api.connections import Door, allow_files, connections_of  # noqa: PLC0415 - needs uvicorn
+
+    app.door = door = Door(max_connections, request_timeout)
+    allow_files(door)
+    if tls is not None:
+        check_tls(*tls)
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -149,5 +194,9 @@ def make_server(app: App, host: str, port: int, started: Callable[[], object] = 
             lifespan="on",
             server_header=False,
             timeout_graceful_shutdown=5,
+            http=connections_of(door),
+            ws="none",
+            ssl_certfile=None if tls is None else tls[0],
+            ssl_keyfile=None if tls is None else tls[1],
         )
     )

@@ -1,4 +1,4 @@
-"""Names that cannot be: refused with 422 wherever they enter, before anything else, and without harm to anybody else."""
+"""Names that cannot be: refused with 422 wherever they enter, before anything else, and nobody else is harmed."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, quote, unquote_to_bytes
 
 import msgspec
@@ -24,6 +24,9 @@ from driftbandit.serving.engine.messages import check_name
 from driftbandit.serving.engine.thread import TooBusy, Unavailable
 from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.stores.base import StoreError
+
+if TYPE_CHECKING:
+    from driftbandit.serving.api.connections import Door
 
 logger = logging.getLogger("driftbandit")
 
@@ -125,6 +128,8 @@ class App:
         """Answers by route and status."""
         self.seconds: dict[str, float] = {}
         """Time to answer, by route."""
+        self.door: Door | None = None
+        """The connections, if a server of ours has opened them."""
         self.add_routes(routes)
 
     def add_routes(self, routes: Iterable[Route]) -> None:

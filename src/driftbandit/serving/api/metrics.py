@@ -38,7 +38,20 @@ class _Collector:
         yield CounterMetricFamily("driftbandit_failures", "Commits that failed", value=runner.failures)
         yield GaugeMetricFamily("driftbandit_waiting", "Commands that wait", value=runner.waiting)
         yield GaugeMetricFamily("driftbandit_ready", "Whether decisions are taken", value=float(runner.ready))
+        yield from _connections(self._app)
         yield GaugeMetricFamily("driftbandit_streams", "Open streams", value=self._streams)
+
+
+def _connections(app: App) -> Iterator[Metric]:
+    door = app.door
+    if door is not None:
+        yield GaugeMetricFamily("driftbandit_connections", "Open connections", value=door.open)
+        closed = CounterMetricFamily(
+            "driftbandit_connections_closed", "Connections that a limit ended, by the limit", labels=["why"]
+        )
+        for why in ("head", "slow", "crowded", "full"):
+            closed.add_metric([why], door.closed[why])
+        yield closed
 
 
 def render(app: App, runner: Runner, streams: int) -> bytes:
