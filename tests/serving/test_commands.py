@@ -19,7 +19,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from driftbandit.cli import app
-from driftbandit.serving.api.keys import Keyring
+from driftbandit.serving.api.keys import Access, Keyring
 from driftbandit.serving.log import export
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
@@ -63,7 +63,7 @@ def test_a_key_is_made_listed_and_revoked() -> None:
     ident = made.stderr.split()[1]
     assert made.stderr == f"key {ident} (read) for web site in sqlite:new/a.db; it is shown only now:\n"
     store = SQLiteStore("new/a.db", writer=False)
-    assert Keyring(store).find(b"Bearer " + secret.encode()) == (ident, "read")
+    assert Keyring(store).find(b"Bearer " + secret.encode()) == Access(ident, "read")
     listed = succeed("keys", "list", "--store", "sqlite:new/a.db")
     assert listed.stdout == f"{ident}  read    web site\n"
     assert secret not in listed.output
@@ -74,7 +74,8 @@ def test_a_key_is_made_listed_and_revoked() -> None:
     assert store.access_keys()[0].revoked == when
     assert "(revoked)" in succeed("keys", "list", "--store", "sqlite:new/a.db").stdout
     found = json.loads(succeed("keys", "list", "--json", "--store", "sqlite:new/a.db").stdout)
-    assert found == [{"id": ident, "name": "web site", "role": "read", "revoked": True}]
+    no_limits = {"expires": None, "loops": None, "rate": None}
+    assert found == [{"id": ident, "name": "web site", "role": "read", "revoked": True, **no_limits}]
     store.close()
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from driftbandit.serving.api.app import App
 from driftbandit.serving.api.handlers import make_app
+from driftbandit.serving.api.logs import Format, configure
 from driftbandit.serving.api.service import Service
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import check_name
@@ -22,7 +23,7 @@ from driftbandit.serving.engine.warmup import Rehearsals
 from driftbandit.serving.loop.events import Configured, encode
 from driftbandit.serving.loop.model import loop_of
 from driftbandit.serving.page.handlers import Page
-from driftbandit.serving.stores.base import Store, VersionConflict
+from driftbandit.serving.stores.base import Store, VersionConflict, without_password
 
 _COLLECTIONS = (10_000, 20, 20)
 """When Python looks for cyclic garbage: seldom, since requests leave next to none."""
@@ -50,20 +51,24 @@ def check_address(address: str) -> None:
     """Raise ValueError if this is no address of a store."""
     scheme, _, rest = address.partition(":")
     if scheme not in ("sqlite", "postgresql", "postgres") or not rest:
-        raise ValueError(f"store: expected sqlite:PATH or postgresql://..., got {address!r}")
+        raise ValueError(f"store: expected sqlite:PATH or postgresql://..., got {without_password(address)!r}")
 
 
 def build_app(
     store: str,
     *,
     secure: bool = True,
+    host: str = "127.0.0.1",
     advertise: str | None = None,
     snapshot_every: int = 100_000,
     scopes_in_memory: int = 1_000_000,
     rate: float | None = None,
     clock: Callable[[], int] = milliseconds,
 ) -> App:
-    """The application for a store's address: the API, and the page on top of it."""
+    """The application for a store's address: the API, and the page on top of it.
+
+    Without `secure`, browsers may call it by a loopback name or by `host` only.
+    """
     rehearsals = Rehearsals()
 
     def make_engine(opened: Store) -> Engine:
@@ -84,7 +89,7 @@ def build_app(
         rehearse=rehearsals.run,
         secure=secure,
     )
-    app = make_app(service, rate=rate)
+    app = make_app(service, rate=rate, hosts=None if secure else LOOPBACK | {host.lower()})
     app.add_routes(Page(service).routes())
     return app
 
@@ -146,6 +151,8 @@ def make_server(
     max_connections: int = 1000,
     request_timeout: float = 10.0,
     tls: tuple[Path, Path] | None = None,
+    log_format: Format | None = None,
+    access_log: bool = False,
 ) -> Any:
     """A uvicorn server that says when it has started, and closes open event streams when it is told to stop.
 
@@ -161,6 +168,10 @@ def make_server(
         Seconds in which a request must have arrived.
     tls : pair of paths, optional
         Files of the certificate and of its private key.
+    log_format : 'text' or 'json', optional
+        How to log; by default as uvicorn does.
+    access_log : bool
+        With a `log_format`: whether to log every answer.
     """
     import uvicorn  # noqa: PLC0415 - slow to import
 
@@ -170,6 +181,8 @@ def make_server(
     allow_files(door)
     if tls is not None:
         check_tls(*tls)
+    if log_format is not None:
+        configure(log_format, answers=access_log)
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -190,6 +203,7 @@ def make_server(
             host=host,
             port=port,
             access_log=False,
+            log_config=uvicorn.config.LOGGING_CONFIG if log_format is None else None,
             log_level="warning",
             lifespan="on",
             server_header=False,

@@ -2,35 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from driftbandit.serving.api.app import App
+from driftbandit.serving.api.app import BUCKETS, App
 from driftbandit.serving.engine.thread import Runner
 
 MEDIA_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
+MOST_LOOPS = 100
+"""How many loops have metrics of their own: the first by name."""
+
+_LOOP_COUNTS = {
+    "decisions": "Decisions of a loop, on the shards that this process serves",
+    "rewards": "Rewards that came in time",
+    "late": "Rewards that came too late",
+    "learned": "Rewards learned",
+    "changes": "Changes detected",
+    "open": "Decisions whose windows are open",
+    "scopes_in_memory": "Scopes in memory",
+}
 
 
 class _Collector:
-    def __init__(self, app: App, runner: Runner, streams: int) -> None:
-        self._app, self._runner, self._streams = app, runner, streams
+    def __init__(self, app: App, runner: Runner, streams: int, loops: Mapping[str, Mapping[str, int]]) -> None:
+        self._app, self._runner, self._streams, self._loops = app, runner, streams, loops
 
     def collect(self) -> Iterator[Metric]:
         """The metrics that Prometheus collects."""
         requests = CounterMetricFamily(
             "driftbandit_requests", "Answers by route and status", labels=["route", "status"]
         )
-        totals: dict[str, int] = {}
         for (route, status), count in sorted(self._app.answered.items()):
             requests.add_metric([route, str(status)], count)
-            totals[route] = totals.get(route, 0) + count
         yield requests
-        seconds = SummaryMetricFamily("driftbandit_request_seconds", "Time to answer", labels=["route"])
-        for route, count in totals.items():
-            seconds.add_metric([route], count, self._app.seconds.get(route, 0.0))
+        seconds = HistogramMetricFamily("driftbandit_request_seconds", "Time to answer", labels=["route"])
+        ends = [*map(str, BUCKETS), "+Inf"]
+        for route, timing in sorted(self._app.timings.items()):
+            seconds.add_metric([route], list(zip(ends, accumulate(timing.counts), strict=True)), timing.total)
         yield seconds
+        yield from _loops(self._loops)
         runner = self._runner
         yield CounterMetricFamily("driftbandit_events", "Events made durable", value=runner.events)
         yield CounterMetricFamily("driftbandit_commits", "Commits", value=runner.commits)
@@ -54,8 +67,23 @@ def _connections(app: App) -> Iterator[Metric]:
         yield closed
 
 
-def render(app: App, runner: Runner, streams: int) -> bytes:
-    """All metrics as text."""
+def _loops(loops: Mapping[str, Mapping[str, int]]) -> Iterator[Metric]:
+    """Counts of loops; all beyond `MOST_LOOPS` are one, so that the number of series is bounded."""
+    for field, help_text in _LOOP_COUNTS.items():
+        family = GaugeMetricFamily(f"driftbandit_loop_{field}", help_text, labels=["loop"])
+        rest = 0
+        for place, (name, totals) in enumerate(loops.items()):
+            if place < MOST_LOOPS:
+                family.add_metric([name], totals[field])
+            else:
+                rest += totals[field]
+        if len(loops) > MOST_LOOPS:
+            family.add_metric(["(all others)"], rest)
+        yield family
+
+
+def render(app: App, runner: Runner, streams: int, loops: Mapping[str, Mapping[str, int]]) -> bytes:
+    """All metrics as text; `loops` are the counts of each loop."""
     registry = CollectorRegistry()
-    registry.register(_Collector(app, runner, streams))
+    registry.register(_Collector(app, runner, streams, loops))
     return generate_latest(registry)

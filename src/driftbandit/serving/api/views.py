@@ -18,6 +18,7 @@ from driftbandit.serving.loop.series import TIERS, Bucket
 from driftbandit.serving.loop.state import Counts
 from driftbandit.serving.stores.base import ChangeRow, Store
 
+COUNTED = ("decisions", "rewards", "late", "learned", "changes")
 RESOLUTIONS = {str(length // 1000): tier for tier, (length, _) in enumerate(TIERS)}
 
 
@@ -98,6 +99,18 @@ def totals(engine: Engine, name: str) -> dict[str, Any]:
             # Holds at any time with 95 %, however often one looks; needs a reward range.
             "interval": None if bounds is None else _ends(shadow.interval(*bounds)),
         }
+    return found
+
+
+def loop_counts(engine: Engine) -> dict[str, dict[str, int]]:
+    """Counts of all loops over their shards in this process, by name, for metrics."""
+    found = {}
+    for name in engine.names():
+        parts = engine.parts(name)
+        counts = {field: sum(getattr(part.counts, field) for part in parts) for field in COUNTED}
+        counts["open"] = sum(part.waiting for part in parts)
+        counts["scopes_in_memory"] = sum(len(part.models) for part in parts)
+        found[name] = counts
     return found
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from driftbandit.serving.engine.commands import Answers, Commands, advance
 from driftbandit.serving.engine.messages import (
+    Arm,
     CatalogueRequest,
     Configuration,
     Decision,
@@ -37,6 +38,9 @@ _OPEN_WEIGHT = 4
 """Least number of events between snapshots, per open decision: a snapshot holds all open decisions."""
 _RUN = 100
 """Least number of events encoded together: few enough to be still in the processor's cache."""
+
+
+Arms = tuple[Arm | str, ...]
 
 
 class Engine:
@@ -123,25 +127,32 @@ class Engine:
 
     # Commands ------------------------------------------------------------------------------------------------------
 
-    def configure(self, name: str, config: LoopConfig, expected: int | None) -> tuple[bool, Configuration]:
+    def configure(
+        self, name: str, config: LoopConfig, expected: int | None, arms: Arms | None = None
+    ) -> tuple[bool, Configuration]:
         """Create or change a loop; says whether it is new.
 
         `expected` is the version that the settings replace. Without it, a loop that exists must have these settings.
+        With `arms` the catalogue is replaced in the same step; a change of `dim` needs them if there is a catalogue.
         """
         check_name("loop", name)
         try:
             check(config)
         except ValueError as error:
             raise Refused(422, str(error)) from error
+        catalogue = None if arms is None else self._catalogued(config, arms)
         parts = self._loops.get(name)
         if parts is not None and expected is None:
             if parts.config == config:
-                return False, self.configuration(name)
+                return False, self.configuration(name) if arms is None else self.put_arms(name, CatalogueRequest(arms))
             raise Refused(409, f"loop {name!r} exists with other settings; give its version, {parts.row.version}")
         model = None
-        if parts is not None and parts.config.model_key == config.model_key:
-            model = configured(parts.row).model
-        version = self._put(name, expected or 0, config, model)
+        if parts is not None:
+            if parts.config.model_key == config.model_key:
+                model = configured(parts.row).model
+            if parts.config.dim != config.dim and parts.row.arms is not None and arms is None:
+                raise Refused(422, "arms: a change of dim needs the arms too, since those of the loop no longer fit")
+        version = self._put(name, expected or 0, config, model, catalogue)
         return version == 1, self.configuration(name)
 
     def put_model(self, name: str, file: bytes) -> Configuration:
@@ -155,11 +166,11 @@ class Engine:
             self._put(name, parts.row.version, parts.config, model)
         return self.configuration(name)
 
-    def _put(self, name: str, expected: int, config: LoopConfig, model: bytes | None) -> int:
-        """Store settings and the model with which the loop begins; returns their version."""
+    def _put(self, name: str, expected: int, config: LoopConfig, model: bytes | None, arms: bytes | None = None) -> int:
+        """Store settings, the model with which the loop begins, and new arms, if any; returns their version."""
         event = Configured(self._clock(), 0, msgspec.json.encode(config), model)
         try:
-            row = self.store.put_loop(name, expected, log.encode(event))
+            row = self.store.put_loop(name, expected, log.encode(event), arms)
         except VersionConflict as error:
             raise Refused(409, f"loop {name!r}: expected version {expected}, found {error.version}") from error
         self.refresh()
@@ -168,16 +179,19 @@ class Engine:
     def put_arms(self, name: str, arms: CatalogueRequest) -> Configuration:
         """Replace the catalogue."""
         parts = self._parts(name)
-        config = parts.config
-        ids, features = split_arms(arms.arms)
+        self.store.put_arms(parts.row.number, self._catalogued(parts.config, arms.arms))
+        self.refresh()
+        return self.configuration(name)
+
+    def _catalogued(self, config: LoopConfig, arms: Arms) -> bytes:
+        """The event of a new catalogue, encoded; refuses arms that do not fit the settings."""
+        ids, features = split_arms(arms)
         if (features is None) != (config.dim is None) or (features is not None and features.shape[1] != config.dim):
             got = None if features is None else features.shape[1]
             raise Refused(422, f"arms: the loop's dim is {config.dim}, got {got} features per arm")
         check_different(ids)
         body = None if features is None else features.tobytes()
-        self.store.put_arms(parts.row.number, log.encode(Catalogued(self._clock(), 0, list(ids), body)))
-        self.refresh()
-        return self.configuration(name)
+        return log.encode(Catalogued(self._clock(), 0, list(ids), body))
 
     def look_up(self, name: str, ids: list[str]) -> None:
         """Read what the store knows about these decisions, all at once, before commands name them."""

@@ -19,17 +19,21 @@ MAX_BATCH = 1_000
 """How many decisions or rewards one request may carry."""
 
 
-class LoopRequest(LoopConfig, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Settings of a loop; `version` is the version that they replace, 0 for a new loop."""
-
-    version: Annotated[int, Meta(ge=0)] | None = None
-
-
 class Arm(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """An arm with its features."""
 
     id: Name
     features: list[float]
+
+
+class LoopRequest(LoopConfig, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Settings of a loop; `version` is the version that they replace, 0 for a new loop.
+
+    `arms` replace the catalogue in the same step.
+    """
+
+    version: Annotated[int, Meta(ge=0)] | None = None
+    arms: Annotated[tuple[Arm | Name, ...], Meta(min_length=1, max_length=MAX_ARMS)] | None = None
 
 
 class DecisionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):

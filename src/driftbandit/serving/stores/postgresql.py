@@ -11,10 +11,11 @@ from functools import cache
 from typing import Any
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.rows import tuple_row
 
 from driftbandit.serving.loop.windows import ClosedRow
-from driftbandit.serving.stores.base import Batch, Closed, Fenced, StoreError
+from driftbandit.serving.stores.base import Batch, Closed, Fenced, StoreError, without_password
 from driftbandit.serving.stores.leases import ALONE, LEASE_S, Leases
 from driftbandit.serving.stores.sql import SQLStore
 
@@ -49,6 +50,12 @@ CREATE TABLE IF NOT EXISTS processes (
     id integer PRIMARY KEY, address text, seen timestamptz NOT NULL);
 CREATE TABLE IF NOT EXISTS shards (
     shard integer PRIMARY KEY, token bigint NOT NULL DEFAULT 0, holder integer, expires timestamptz);
+"""
+
+_SESSIONS = """
+ALTER TABLE keys ADD COLUMN IF NOT EXISTS expires bigint, ADD COLUMN IF NOT EXISTS loops text,
+    ADD COLUMN IF NOT EXISTS rate double precision;
+CREATE TABLE IF NOT EXISTS sessions (digest bytea PRIMARY KEY, key_id text NOT NULL, expires bigint NOT NULL);
 """
 
 
@@ -92,13 +99,14 @@ class PostgreSQLStore(SQLStore):
     def _connect(self) -> None:
         self._leases: Leases | None = None
         with _errors():
-            self._db = psycopg.connect(self._address, autocommit=True, row_factory=tuple_row, connect_timeout=10)
+            self._db = _connected(self._address)
             self._db.execute("SET synchronous_commit = on")
             if not self._all("SELECT to_regclass('shards') IS NOT NULL")[0][0]:
                 if not self._may_create:
                     self._db.close()
                     raise StoreError("PostgreSQL: there is no store in this database")
                 self._create()
+            self._add_key_columns()
             self.shards: int = self._all("SELECT count(*) FROM shards")[0][0]
             if self._writer:
                 self._leases = Leases(self._db, self.shards, self._advertise, self._lease)
@@ -111,6 +119,13 @@ class PostgreSQLStore(SQLStore):
                 "INSERT INTO shards (shard) SELECT generate_series(0, %s) WHERE NOT EXISTS (SELECT FROM shards)",
                 (self._wanted - 1,),
             )
+
+    def _add_key_columns(self) -> None:
+        """Let keys of version 0.1.0 end, be for some loops only, and have a rate; and let people have sessions."""
+        if not self._all("SELECT to_regclass('sessions') IS NOT NULL")[0][0]:
+            with self._db.transaction():
+                self._db.execute("SELECT pg_advisory_xact_lock(%s)", (ALONE,))
+                self._db.execute(_SESSIONS)
 
     def reader(self) -> PostgreSQLStore:
         """Open a second connection, for reading and for keys."""
@@ -182,6 +197,21 @@ class PostgreSQLStore(SQLStore):
         """Closed decisions among these ids."""
         rows = self._all("SELECT loop, id, shard, seq, reward FROM closed WHERE loop = ? AND id = ANY(?)", loop, ids)
         return [ClosedRow(*row) for row in rows]
+
+
+def _connected(address: str) -> psycopg.Connection[Any]:
+    """A new connection; what goes wrong is said without the password, also if the address is misspelt."""
+    shown = without_password(address)
+    why = f"the address {shown} cannot be read; in a password, write / ? # @ : % as %2F %3F %23 %40 %3A %25"
+    try:
+        password = conninfo_to_dict(address).get("password")
+        return psycopg.connect(address, autocommit=True, row_factory=tuple_row, connect_timeout=10)
+    except psycopg.ProgrammingError:
+        pass
+    except psycopg.Error as error:
+        if password is not None or shown == address:  # else, some of the password was taken for something else
+            why = f"{type(error).__name__}: {str(error).replace(str(password), '***')}"
+    raise StoreError(f"PostgreSQL: {why}")
 
 
 @cache
