@@ -95,7 +95,10 @@ def _check_sender(route: Route, request: Request, hosts: frozenset[str]) -> None
 
 def _check_origin(request: Request) -> None:
     origin = request.header(b"origin")
-    if origin is not None and _place(origin) != _place(b"//" + (request.header(b"host") or b""), origin):
+    if origin is None:
+        return
+    page = _place(origin)
+    if not page[0] or page != _place(b"//" + (request.header(b"host") or b""), origin):
         raise HTTPError(
             403,
             f"origin: a page of {origin.decode('latin-1')[:200]} may not use this service; "

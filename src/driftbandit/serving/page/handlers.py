@@ -196,8 +196,9 @@ class Page:
 
     def refuse(self, request: Request, status: int, detail: str) -> Response:
         """An error as a page; without a key, or with the wrong one, the sign-in form."""
-        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            why = "This service asks for a key." if request.cookie(COOKIE) is None else detail
+        if self._service.keyring is not None and status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            asks = status == HTTPStatus.UNAUTHORIZED and request.cookie(COOKIE) is None
+            why = "This service asks for a key." if asks else detail
             return _html(status, shell.sign_in(why, request.query_string.decode("latin-1")))
         return _html(status, shell.refusal(HTTPStatus(status).phrase, detail))
 

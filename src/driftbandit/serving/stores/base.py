@@ -121,7 +121,7 @@ def without_password(address: str) -> str:
     """
     shown = re.sub(r"(?i)(password\s*=\s*)('[^']*'|[^&\s]*)", r"\1***", address)
     before, at, after = shown.rpartition("@")
-    scheme, user = re.fullmatch(r"((?:[a-zA-Z0-9+]*:)?/*)(.*)", before, re.DOTALL).groups()  # type: ignore[union-attr]
+    scheme, user = re.fullmatch(r"((?:[\w+]*:)?/+|postgres\w*:|)(.*)", before, re.DOTALL).groups()  # type: ignore[union-attr]
     return scheme + user.partition(":")[0] + ":***@" + after if at and ":" in user else shown
 
 
