@@ -208,6 +208,7 @@ def make_server(
             lifespan="on",
             server_header=False,
             timeout_graceful_shutdown=5,
+            timeout_keep_alive=5,
             http=connections_of(door),
             ws="none",
             ssl_certfile=None if tls is None else tls[0],
