@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from driftbandit.serving.api.errors import HTTPError
@@ -106,6 +107,7 @@ def _check_origin(request: Request) -> None:
         )
 
 
+@lru_cache(maxsize=256)
 def _place(url: bytes, like: bytes = b"") -> tuple[str, int | None]:
     """Host and port of a URL; a missing port is that of the scheme, which may be that of another URL.
 

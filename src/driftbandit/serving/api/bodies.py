@@ -12,15 +12,9 @@ import msgspec
 
 from driftbandit.serving.api import errors as problems
 from driftbandit.serving.api.errors import HTTPError, Problem
-from driftbandit.serving.engine.messages import (
-    MAX_BATCH,
-    Arm,
-    BatchReward,
-    DecisionRequest,
-    RewardRequest,
-    check_decision,
-)
+from driftbandit.serving.engine.messages import MAX_BATCH, Arm, BatchReward, DecisionRequest, RewardRequest
 from driftbandit.serving.loop.config import Name
+from driftbandit.serving.loop.events import Refused
 
 _REMEMBERED_BYTES = 1 << 22
 _NEW: Final = object()
@@ -44,9 +38,6 @@ class _Sketch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False)
     decision_id: Name | None = None
     scope: Name | None = None
     arms: msgspec.Raw = msgspec.Raw(b"null")
-
-    def __post_init__(self) -> None:
-        check_decision(self.decision_id, self.scope)
 
 
 class _Sketches(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -112,7 +103,10 @@ class Bodies:
             arms = known.get(bytes(sketch.arms), _NEW)
             if arms is _NEW:
                 break
-            requests.append(DecisionRequest(sketch.decision_id, sketch.scope, arms))
+            try:
+                requests.append(DecisionRequest(sketch.decision_id, sketch.scope, arms))
+            except Refused:  # a name that cannot be; `_read` says so of this one alone
+                break
         else:
             return requests  # type: ignore[return-value]
         whole = _read(body, _decisions, _RawDecisions, "decisions", _decision)

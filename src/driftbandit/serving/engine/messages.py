@@ -44,7 +44,10 @@ class DecisionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, g
     arms: Annotated[tuple[Name | Arm, ...], Meta(min_length=1, max_length=MAX_ARMS)] | None = None
 
     def __post_init__(self) -> None:
-        check_decision(self.decision_id, self.scope)
+        if (given := self.decision_id) is not None:
+            check_name("decision_id", given)
+        if (scope := self.scope) is not None:
+            check_name("scope", scope)
 
 
 class RewardRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -121,14 +124,6 @@ def check_name(what: str, name: str) -> None:
     """Refuse a name that cannot stand in a URL, a log and a table."""
     if not 0 < len(name) <= 200 or not name.isprintable():
         raise Refused(422, f"{what}: expected 1 to 200 printable characters")
-
-
-def check_decision(decision_id: str | None, scope: str | None) -> None:
-    """Refuse a decision whose names cannot be."""
-    if decision_id is not None:
-        check_name("decision_id", decision_id)
-    if scope is not None:
-        check_name("scope", scope)
 
 
 def _check_reward(reward_id: str | None, scope: str | None) -> None:
