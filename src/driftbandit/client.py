@@ -216,7 +216,7 @@ class Client:
         other = Client(f"{parts.scheme}://{parts.netloc}", "", timeout=self.timeout, retries=0)
         other._headers = self._headers
         try:
-            return other._once(method, quote(parts.path, safe="/:%"), body)
+            return other._once(method, quote(parts.path, safe="/:%") + (f"?{parts.query}" if parts.query else ""), body)
         finally:
             other.close()
 

@@ -173,7 +173,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def http(url: str) -> Iterator[httpx.Client]:
     """A client of that service."""
-    with httpx.Client(base_url=url, timeout=180) as client:  # policies are compiled before a loop is served
+    headers = {"content-type": "application/json"}
+    with httpx.Client(base_url=url, timeout=180, headers=headers) as client:  # policies are compiled first
         yield client
 
 

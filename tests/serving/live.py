@@ -14,12 +14,18 @@ import numpy as np
 import uvicorn
 
 
-@contextmanager
-def live(app: Any) -> Iterator[str]:
-    """Yield the URL of the running application."""
+def free_port() -> int:
+    """A port that nobody listens on."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@contextmanager
+def live(app: Any, port: int | None = None) -> Iterator[str]:
+    """Yield the URL of the running application."""
+    port = port or free_port()
     config = uvicorn.Config(
         app, port=port, log_level="error", access_log=False, lifespan="on", timeout_graceful_shutdown=1, ws="none"
     )

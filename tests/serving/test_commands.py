@@ -8,6 +8,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from driftbandit.cli import app
-from driftbandit.serving.api.keys import Keyring
+from driftbandit.serving.api.keys import Access, Keyring
 from driftbandit.serving.log import export
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
@@ -63,7 +64,7 @@ def test_a_key_is_made_listed_and_revoked() -> None:
     ident = made.stderr.split()[1]
     assert made.stderr == f"key {ident} (read) for web site in sqlite:new/a.db; it is shown only now:\n"
     store = SQLiteStore("new/a.db", writer=False)
-    assert Keyring(store).find(b"Bearer " + secret.encode()) == (ident, "read")
+    assert Keyring(store).find(b"Bearer " + secret.encode()) == Access(ident, "read")
     listed = succeed("keys", "list", "--store", "sqlite:new/a.db")
     assert listed.stdout == f"{ident}  read    web site\n"
     assert secret not in listed.output
@@ -74,8 +75,45 @@ def test_a_key_is_made_listed_and_revoked() -> None:
     assert store.access_keys()[0].revoked == when
     assert "(revoked)" in succeed("keys", "list", "--store", "sqlite:new/a.db").stdout
     found = json.loads(succeed("keys", "list", "--json", "--store", "sqlite:new/a.db").stdout)
-    assert found == [{"id": ident, "name": "web site", "role": "read", "revoked": True}]
+    no_limits = {"expires": None, "loops": None, "rate": None}
+    assert found == [{"id": ident, "name": "web site", "role": "read", "revoked": True, **no_limits}]
     store.close()
+
+
+def test_a_key_may_end_be_for_some_loops_and_have_a_rate() -> None:
+    begun = time.time() * 1000
+    made = succeed("keys", "add", "shop", "--expires", "90d", "--loops", "news, shop", "--rate", "20")
+    ident = made.stderr.split()[1]
+    (found,) = json.loads(succeed("keys", "list", "--json").stdout)
+    assert (found["loops"], found["rate"]) == (["news", "shop"], 20.0)
+    store = SQLiteStore("driftbandit.db", writer=False)
+    (row,) = store.access_keys()
+    store.close()
+    assert row.expires is not None
+    assert 0 <= row.expires - begun - 90 * 86_400_000 < 60_000
+    day = found["expires"][:16]
+    assert succeed("keys", "list").stdout == (
+        f"{ident}  decide  shop  (until {day}Z; for news, shop; 20 requests a second)\n"
+    )
+
+
+@pytest.mark.parametrize("given", ["90", "d", "0d", "-1d", "1.5h", "90 days", "", "²d", "999999d"])
+def test_a_life_that_cannot_be_is_refused_before_a_store_is_made(given: str) -> None:
+    assert "--expires: expected a whole number of days, hours or minutes" in fail(
+        "keys", "create", "x", "--expires", given
+    )
+    assert not Path("driftbandit.db").exists()
+
+
+def test_loops_that_cannot_be_are_refused() -> None:
+    for given in ("", "a,,b", "a\nb"):
+        assert "loops: expected 1 to 200 printable" in fail("keys", "create", "x", "--loops", given)
+
+
+def test_half_of_a_certificate_is_refused() -> None:
+    assert "--tls-cert, --tls-key: expected both or neither" in fail("serve", "--tls-cert", "cert.pem")
+    line = fail("serve", "--tls-cert", "none", "--tls-key", "none")
+    assert "expected a certificate and its private key" in line
 
 
 def test_keys_are_made_while_the_service_runs(tmp_path: Path) -> None:

@@ -17,8 +17,9 @@ from typing import Any
 
 from driftbandit.evaluation.results import Table
 from driftbandit.extras import pip_install
-from driftbandit.serving.api.app import ASGI, App, Message, Request, Response
+from driftbandit.serving.api.app import ASGI, App
 from driftbandit.serving.api.handlers import Handlers
+from driftbandit.serving.api.http import Message, Request, Response
 from driftbandit.serving.api.routes import Route, api_routes
 from driftbandit.serving.api.service import Service
 

@@ -51,9 +51,10 @@ def post(path: str, body: bytes) -> bytes:
     """A request as it goes over the wire.
 
     >>> post("/x", b"{}")
-    b'POST /x HTTP/1.1\\r\\nhost: x\\r\\ncontent-length: 2\\r\\n\\r\\n{}'
+    b'POST /x HTTP/1.1\\r\\nhost: localhost\\r\\ncontent-type: application/json\\r\\ncontent-length: 2\\r\\n\\r\\n{}'
     """
-    return b"POST %b HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%b" % (path.encode(), len(body), body)
+    head = b"POST %b HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n" % path.encode()
+    return head + b"content-length: %d\r\n\r\n%b" % (len(body), body)
 
 
 class _Connection(asyncio.Protocol):

@@ -33,7 +33,8 @@ BATCH = 100
 _CONSTANT = """
 import msgspec, sys
 from contextlib import asynccontextmanager
-from driftbandit.serving.api.app import App, Response
+from driftbandit.serving.api.app import App
+from driftbandit.serving.api.http import Response
 from driftbandit.serving.api.routes import Route
 from driftbandit.serving.engine.messages import Decision, DecisionRequest, RewardRequest
 from driftbandit.serving.server import serve

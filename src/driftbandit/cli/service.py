@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -42,6 +42,16 @@ def serve(
         typer.Option(help="Memory for models and open decisions, such as 2GiB. Default: half of the machine's."),
     ] = None,
     rate: Annotated[float | None, typer.Option(help="Requests per second that a key may make.", min=0.1)] = None,
+    max_connections: Annotated[int, typer.Option(help="Connections that may be open at once.", min=1)] = 1000,
+    request_timeout: Annotated[
+        float, typer.Option(help="Seconds in which a request must have arrived.", min=0.1)
+    ] = 10.0,
+    tls_cert: Annotated[
+        Path | None, typer.Option(help="With --tls-key: certificate (PEM) for HTTPS, followed by its chain.")
+    ] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="With --tls-cert: its private key (PEM).")] = None,
+    access_log: Annotated[bool, typer.Option("--access-log", help="Log every answer.")] = False,
+    log_format: Annotated[Literal["text", "json"], typer.Option(help="How to log.")] = "text",
     loop: Annotated[str | None, typer.Option(help="With --model: name of a loop to make, if there is none.")] = None,
     model: Annotated[
         Path | None, typer.Option(help="With --loop: file with which the loop begins, such as `learn` writes.")
@@ -57,11 +67,17 @@ def serve(
         _need_serve()
         from driftbandit.serving.server import LOOPBACK, begin_loop, build_app, check_address
         from driftbandit.serving.server import serve as run
+        from driftbandit.serving.stores.base import without_password
 
         if insecure_local and host not in LOOPBACK:
             raise ValueError(f"--insecure-local: only on a loopback address, got --host {host}")
         if (loop is None) != (model is None):
             raise ValueError("--loop, --model: expected both or neither")
+        tls = None
+        if tls_cert is not None and tls_key is not None:
+            tls = tls_cert, tls_key
+        elif tls_cert is not None or tls_key is not None:
+            raise ValueError("--tls-cert, --tls-key: expected both or neither")
         check_address(store)
         shown = without_password(store)
         if loop is not None and model is not None:
@@ -71,12 +87,22 @@ def serve(
         application = build_app(
             store,
             secure=not insecure_local,
+            host=host,
             advertise=advertise,
             snapshot_every=snapshot_every,
             memory=None if memory is None else bytes_of("--memory", memory),
             rate=rate,
         )
-        run(application, host, port, lambda: typer.echo(f"serving {shown} on http://{host}:{port}", err=True))
+        scheme = "http" if tls is None else "https"
+        run(
+            *(application, host, port),
+            lambda: typer.echo(f"serving {shown} on {scheme}://{host}:{port}", err=True),
+            max_connections=max_connections,
+            request_timeout=request_timeout,
+            tls=tls,
+            log_format=log_format,
+            access_log=access_log,
+        )
 
 
 def bytes_of(name: str, text: str) -> int:
@@ -115,26 +141,48 @@ def demo(
         run_demo(port, period=period, rate=rate, seed=seed, say=typer.echo)
 
 
+_UNITS = {"m": 60, "h": 3600, "d": 86_400}
+
+
+def _seconds(text: str) -> float:
+    """How long a text such as 90d is."""
+    unit = _UNITS.get(text[-1:])
+    if unit is None or not text[:-1].isascii() or not text[:-1].isdigit() or not 0 < int(text[:-1]) <= 100_000:
+        raise ValueError(f"--expires: expected a whole number of days, hours or minutes such as 90d, got {text!r}")
+    return float(int(text[:-1]) * unit)
+
+
 keys = typer.Typer(help="Create, list and revoke access keys of the service.", no_args_is_help=True)
 
 
 @keys.command("create")
+@keys.command("add", hidden=True)
 def keys_create(
     name: Annotated[str, typer.Argument(help="Whose key it is, for the list.")],
     role: Annotated[str, typer.Option(help="decide, read or admin.")] = "decide",
+    expires: Annotated[
+        str | None, typer.Option(help="How long it is valid, such as 90d, 12h or 30m; without, until it is revoked.")
+    ] = None,
+    loops: Annotated[str | None, typer.Option(help="Loops that it is for, with commas between; without, all.")] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Requests per second that it may make; without, --rate of serve.", min=0.1)
+    ] = None,
     store: NewStoreOption = _STORE,
 ) -> None:
     """Make a key and print it; it is never shown again.
 
-    Example: driftbandit keys create website --role decide
+    Example: driftbandit keys create website --role decide --expires 90d --loops news,shop
     """
     with friendly_errors():
         _need_serve()
         from driftbandit.serving.api.keys import check_key, create_key
+        from driftbandit.serving.stores.base import without_password
 
-        check_key(name, role)  # checked before a missing store is made
+        for_loops = None if loops is None else [part.strip() for part in loops.split(",")]
+        seconds = None if expires is None else _seconds(expires)
+        check_key(name, role, for_loops)  # checked before a missing store is made
         with opened_store(store, create=True) as opened:
-            row, secret = create_key(opened, name, role)
+            row, secret = create_key(opened, name, role, seconds=seconds, loops=for_loops, rate=rate)
         typer.echo(f"key {row.id} ({role}) for {name} in {without_password(store)}; it is shown only now:", err=True)
         typer.echo(secret)
 
@@ -146,15 +194,37 @@ def keys_list(store: StoreOption = _STORE, as_json: AsJson = False) -> None:
     Example: driftbandit keys list
     """
     with friendly_errors(), opened_store(store) as opened:
+        from driftbandit.serving.engine.messages import iso
+
         rows = [
-            {"id": row.id, "name": row.name, "role": row.role, "revoked": row.revoked is not None}
+            {
+                "id": row.id,
+                "name": row.name,
+                "role": row.role,
+                "revoked": row.revoked is not None,
+                "expires": None if row.expires is None else iso(row.expires),
+                "loops": row.loops,
+                "rate": row.rate,
+            }
             for row in opened.access_keys()
         ]
         if as_json:
             json.dump(rows, sys.stdout, indent=2)
             sys.stdout.write("\n")
         for row in [] if as_json else rows:
-            typer.echo(f"{row['id']}  {row['role']:6}  {row['name']}{'  (revoked)' if row['revoked'] else ''}")
+            typer.echo(f"{row['id']}  {row['role']:6}  {row['name']}{_limits_of(row)}")
+
+
+def _limits_of(row: dict[str, Any]) -> str:
+    """What a key's line in the list ends with."""
+    found = ["revoked"] if row["revoked"] else []
+    if row["expires"] is not None:
+        found.append(f"until {row['expires'][:16]}Z")
+    if row["loops"] is not None:
+        found.append("for " + ", ".join(row["loops"]))
+    if row["rate"] is not None:
+        found.append(f"{row['rate']:g} requests a second")
+    return f"  ({'; '.join(found)})" if found else ""
 
 
 @keys.command("revoke")
@@ -204,15 +274,6 @@ def rerun(
                 typer.echo(f"first that did not: {', '.join(found.differing)}", err=True)
         if found.identical != found.decisions:
             raise typer.Exit(1)
-
-
-def without_password(address: str) -> str:
-    """A store's address for people to read.
-
-    >>> without_password("postgresql://me:secret@db/x"), without_password("sqlite:a.db")
-    ('postgresql://me:***@db/x', 'sqlite:a.db')
-    """
-    return re.sub(r"(?<=://)([^:/@]*):[^@/]*@", r"\1:***@", address)
 
 
 def _need_serve() -> None:

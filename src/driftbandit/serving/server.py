@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import socket
+import ssl
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import msgspec
 
 from driftbandit.serving.api.app import App
 from driftbandit.serving.api.handlers import make_app
+from driftbandit.serving.api.logs import Format, configure
 from driftbandit.serving.api.service import Service
 from driftbandit.serving.engine.clock import Clock, wall
 from driftbandit.serving.engine.engine import Engine
@@ -22,7 +24,7 @@ from driftbandit.serving.engine.warmup import Rehearsals
 from driftbandit.serving.loop.events import Configured, encode
 from driftbandit.serving.loop.model import loop_of
 from driftbandit.serving.page.handlers import Page
-from driftbandit.serving.stores.base import Store, VersionConflict
+from driftbandit.serving.stores.base import Store, VersionConflict, without_password
 
 _COLLECTIONS = (10_000, 20, 20)
 """When Python looks for cyclic garbage: seldom, since requests leave next to none."""
@@ -45,7 +47,7 @@ def check_address(address: str) -> None:
     """Raise ValueError if this is no address of a store."""
     scheme, _, rest = address.partition(":")
     if scheme not in ("sqlite", "postgresql", "postgres") or not rest:
-        raise ValueError(f"store: expected sqlite:PATH or postgresql://..., got {address!r}")
+        raise ValueError(f"store: expected sqlite:PATH or postgresql://..., got {without_password(address)!r}")
 
 
 def default_memory() -> int:
@@ -57,12 +59,16 @@ def build_app(
     store: str,
     *,
     secure: bool = True,
+    host: str = "127.0.0.1",
     advertise: str | None = None,
     snapshot_every: int = 100_000,
     memory: int | None = None,
     rate: float | None = None,
 ) -> App:
-    """The application for a store's address: the API, and the page on top of it."""
+    """The application for a store's address: the API, and the page on top of it.
+
+    Without `secure`, browsers may call it by a loopback name or by `host` only.
+    """
     rehearsals, clock = Rehearsals(), Clock()
 
     def make_engine(opened: Store, wake: Callable[[], None]) -> Engine:
@@ -86,9 +92,20 @@ def build_app(
         secure=secure,
         clock=clock,
     )
-    app = make_app(service, rate=rate)
+    app = make_app(service, rate=rate, hosts=None if secure else LOOPBACK | {host.lower()})
     app.add_routes(Page(service).routes())
     return app
+
+
+def check_tls(certificate: Path, key: Path) -> None:
+    """Raise ValueError if these files are not a certificate and its private key."""
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key, password=lambda: "")
+    except (OSError, ValueError) as error:
+        raise ValueError(
+            f"--tls-cert, --tls-key: expected a certificate and its private key without a password, both PEM, "
+            f"got {certificate} and {key}: {error}"
+        ) from error
 
 
 def begin_loop(store: Store, name: str, model: Path) -> bool:
@@ -118,17 +135,58 @@ def begin_loop(store: Store, name: str, model: Path) -> bool:
     return is_new
 
 
-def serve(app: App, host: str, port: int, started: Callable[[], object] = lambda: None) -> None:
-    """Answer requests until told to stop; `started` is called once requests can be answered."""
-    server = make_server(app, host, port, started)
+def serve(app: App, host: str, port: int, started: Callable[[], object] = lambda: None, **options: Any) -> None:
+    """Answer requests until told to stop; `started` is called once requests can be answered.
+
+    `options` are those of `make_server`.
+    """
+    server = make_server(app, host, port, started, **options)
     server.run()
     if not server.started:
         raise SystemExit(3)  # as uvicorn's own command does; its log says why
 
 
-def make_server(app: App, host: str, port: int, started: Callable[[], object] = lambda: None) -> Any:
-    """A uvicorn server that says when it has started, and closes open event streams when it is told to stop."""
+def make_server(
+    app: App,
+    host: str,
+    port: int,
+    started: Callable[[], object] = lambda: None,
+    *,
+    max_connections: int = 1000,
+    request_timeout: float = 10.0,
+    tls: tuple[Path, Path] | None = None,
+    log_format: Format | None = None,
+    access_log: bool = False,
+) -> Any:
+    """A uvicorn server that says when it has started, and closes open event streams when it is told to stop.
+
+    Parameters
+    ----------
+    app, host, port :
+        What to serve, and where.
+    started : callable
+        Called once requests can be answered.
+    max_connections : int
+        How many connections may be open at once.
+    request_timeout : float
+        Seconds in which a request must have arrived.
+    tls : pair of paths, optional
+        Files of the certificate and of its private key.
+    log_format : 'text' or 'json', optional
+        How to log; by default as uvicorn does.
+    access_log : bool
+        With a `log_format`: whether to log every answer.
+    """
     import uvicorn  # noqa: PLC0415 - slow to import
+
+    from driftbandit.serving.api.connections import Door, allow_files, connections_of  # noqa: PLC0415 - needs uvicorn
+
+    app.door = door = Door(max_connections, request_timeout)
+    allow_files(door)
+    if tls is not None:
+        check_tls(*tls)
+    if log_format is not None:
+        configure(log_format, answers=access_log)
 
     class Server(uvicorn.Server):
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -149,9 +207,15 @@ def make_server(app: App, host: str, port: int, started: Callable[[], object] = 
             host=host,
             port=port,
             access_log=False,
+            log_config=uvicorn.config.LOGGING_CONFIG if log_format is None else None,
             log_level="warning",
             lifespan="on",
             server_header=False,
             timeout_graceful_shutdown=5,
+            timeout_keep_alive=5,
+            http=connections_of(door),
+            ws="none",
+            ssl_certfile=None if tls is None else tls[0],
+            ssl_keyfile=None if tls is None else tls[1],
         )
     )

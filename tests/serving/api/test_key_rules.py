@@ -11,7 +11,16 @@ from typing import Any
 import pytest
 
 from driftbandit.serving.api.errors import HTTPError
-from driftbandit.serving.api.keys import KEYS_LAST_S, ROLES, Allowance, Keyring, check_key, create_key, digest_of
+from driftbandit.serving.api.keys import (
+    KEYS_LAST_S,
+    ROLES,
+    Access,
+    Allowance,
+    Keyring,
+    check_key,
+    create_key,
+    digest_of,
+)
 from driftbandit.serving.stores.base import StoreError
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
@@ -36,13 +45,13 @@ def test_who_is_let_in(store: SQLiteStore) -> None:
     store.revoke_key(gone.id, 1)
     keys = Keyring(store)
     for header in (f"Bearer {secret}", f"bearer {secret}", f"BEARER   {secret} "):
-        assert keys.find(header.encode()) == (reader.id, "read")
+        assert keys.find(header.encode()) == Access(reader.id, "read")
     for header in ("", "Bearer", "Bearer ", secret, f"Basic {secret}", f"Bearer {old}", f"Bearer x{secret}"):
         assert keys.find(header.encode()) is None
     late, new = create_key(store, "c", "decide")
     assert keys.find(f"Bearer {new}".encode()) is None
     keys.refresh()
-    assert keys.find(f"Bearer {new}".encode()) == (late.id, "decide")
+    assert keys.find(f"Bearer {new}".encode()) == Access(late.id, "decide")
 
 
 def test_the_last_known_keys_serve_for_a_while_if_the_store_cannot_be_read(
@@ -98,14 +107,14 @@ def test_what_a_key_may_do(store: SQLiteStore) -> None:
         header = f"Bearer {secret}".encode()
         for needed in ROLES:
             if role in (needed, "admin"):
-                assert keys.admit(header, needed) == row.id
+                assert keys.check(keys.find(header), needed, True).id == row.id
             else:
                 with pytest.raises(HTTPError, match=f"needs a key of role '{needed}' or 'admin', the given one") as no:
-                    keys.admit(header, needed)
+                    keys.check(keys.find(header), needed, True)
                 assert no.value.status == 403
-    for missing, why in ((None, "a key is needed"), (b"Bearer x", "no such key, or it was revoked")):
+    for given, why in ((False, "a key is needed"), (True, "no such key or session, or it was ended")):
         with pytest.raises(HTTPError, match=why) as refused:
-            keys.admit(missing, "read")
+            keys.check(None, "read", given)
         assert refused.value.status == 401
         assert refused.value.headers == {"www-authenticate": 'Bearer realm="driftbandit"'}
 
@@ -116,7 +125,7 @@ def spend(allowance: Allowance, key: str, times: int) -> list[bool]:
     for _ in range(times):
         passed.append(False)
         with contextlib.suppress(HTTPError):
-            allowance.spend(key)
+            allowance.spend(Access(key, "read"))
             passed[-1] = True
     return passed
 
@@ -127,7 +136,7 @@ def test_tokens_come_back_within_a_second(monkeypatch: pytest.MonkeyPatch) -> No
     allowance = Allowance(4.0)
     assert spend(allowance, "ann", 5) == [True] * 4 + [False]
     with pytest.raises(HTTPError, match="more than 4 requests a second with this key") as refused:
-        allowance.spend("ann")
+        allowance.spend(Access("ann", "read"))
     assert (refused.value.status, refused.value.headers) == (429, {"retry-after": "1"})
     assert spend(allowance, "bob", 1) == [True], "every key has tokens of its own"
     now[0] += 0.2

@@ -27,7 +27,20 @@ def test_rewards_repeated_conflicting_late_unknown(world: World) -> None:
         world.engine.snapshot()
         world.restart()
     assert world.counts().learned == 2
-    assert world.counts().late == 2
+    assert world.counts().late == 1, "a late reward is logged once, over restarts too"
+    world.check()
+
+
+def test_late_rewards_are_remembered_within_bounds(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("driftbandit.serving.loop.state.MOST_LATE", 3)
+    world.loop(policy="ucb1", window=1.0)
+    for number in range(5):
+        world.decide(str(number), ["a", "b"])
+    world.now += 2_000
+    for number in (0, 1, 2, 3, 4, 4, 3, 2, 0):  # 0 and 1 are forgotten by then
+        assert world.reward(str(number), 1.0) == "410"
+    assert world.counts().late == 6
+    assert len(world.engine.parts("x")[0].state.late) == 3
     world.check()
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from driftbandit.serving.loop.config import Plan
+from driftbandit.serving.engine.messages import Arm
+from driftbandit.serving.loop.config import LoopConfig, Plan
 from driftbandit.serving.loop.events import Refused
 
 from ..world import World, run
@@ -40,9 +41,12 @@ def test_new_settings_keep_models_unless_they_describe_others(world: World) -> N
     world.engine.tick()  # a reward for the old models teaches nothing to the new ones
     world.engine.commit()
     assert world.engine.parts("x")[0].models.peek("") is None
-    world.loop(dim=3, policy="lints", version=3)
-    with pytest.raises(Refused, match="catalogue has 2 features"):
-        world.decide("d", arms)
+    with pytest.raises(Refused, match="a change of dim needs the arms too"):
+        world.loop(dim=3, policy="lints", version=3)
+    wider = tuple(Arm(name, [1.0, 0.0, 0.0]) for name in arms)
+    world.engine.configure("x", LoopConfig(dim=3, policy="lints"), 3, wider)
+    world.engine.commit()
+    world.decide("d", arms)
     world.check()
     world.restart()
     world.check()

@@ -15,6 +15,7 @@ from driftbandit.serving.api.errors import HTTPError, Problem
 from driftbandit.serving.engine.messages import MAX_BATCH, Arm, BatchReward, DecisionRequest, RewardRequest
 from driftbandit.serving.loop.config import Name
 from driftbandit.serving.loop.encoding import Named
+from driftbandit.serving.loop.events import Refused
 
 _REMEMBERED_BYTES = 1 << 22
 _NEW: Final = object()
@@ -104,7 +105,10 @@ class Bodies:
             arms = known.get(bytes(sketch.arms), _NEW)
             if arms is _NEW:
                 break
-            requests.append(DecisionRequest(sketch.decision_id, sketch.scope, arms, sketch.context))
+            try:
+                requests.append(DecisionRequest(sketch.decision_id, sketch.scope, arms, sketch.context))
+            except Refused:  # a name that cannot be; `_read` says so of this one alone
+                break
         else:
             return requests  # type: ignore[return-value]
         whole = _read(body, _decisions, _RawDecisions, "decisions", _decision)

@@ -10,13 +10,15 @@ import msgspec
 
 from driftbandit.serving.api import errors as problems
 from driftbandit.serving.api import metrics, openapi, views
-from driftbandit.serving.api.app import App, Request, Response, Stream
+from driftbandit.serving.api.app import App
 from driftbandit.serving.api.bodies import Bodies, read_reward, read_rewards
 from driftbandit.serving.api.errors import HTTPError, Problem
+from driftbandit.serving.api.http import Request, Response, Stream
 from driftbandit.serving.api.routes import Route, api_routes
 from driftbandit.serving.api.service import Service
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import BatchReward, CatalogueRequest, DecisionRequest, LoopRequest
+from driftbandit.serving.engine.thread import TooBusy, Unavailable
 from driftbandit.serving.log import export
 from driftbandit.serving.loop.config import LoopConfig, completed
 from driftbandit.serving.loop.events import Refused
@@ -60,7 +62,9 @@ class Handlers:
             await asyncio.to_thread(self._service.rehearse, config)
         except ValueError as error:
             raise HTTPError(422, str(error)) from error
-        created, answer = await self._service.call(lambda engine: engine.configure(loop, config, given.version))
+        created, answer = await self._service.call(
+            lambda engine: engine.configure(loop, config, given.version, given.arms)
+        )
         return Response(201 if created else 200, _encode(answer))
 
     async def put_arms(self, request: Request, loop: str) -> Response:
@@ -96,6 +100,7 @@ class Handlers:
     async def decide_many(self, request: Request, loop: str) -> Response:
         """Choose many arms."""
         given = self._bodies.decisions(request.body)
+        request.spend(len(given) - 1)
         ids = [item.decision_id for item in given if isinstance(item, DecisionRequest) and item.decision_id is not None]
         # Encoded in the engine's thread, while the data is still in the processor's cache.
         answer = await self._service.runner.submit(lambda engine: _encode(_decide(engine, loop, given)), (loop, ids))
@@ -104,6 +109,7 @@ class Handlers:
     async def reward_many(self, request: Request, loop: str) -> Response:
         """Take many rewards."""
         given = read_rewards(request.body)
+        request.spend(len(given) - 1)
         answer = await self._service.runner.submit(lambda engine: _encode(_reward(engine, loop, given)))
         return Response(200, answer)
 
@@ -111,7 +117,9 @@ class Handlers:
 
     async def list_loops(self, request: Request) -> Response:
         """All loops."""
-        found = await self._service.call(lambda engine: [engine.configuration(name) for name in engine.names()])
+        found = await self._service.call(
+            lambda engine: [engine.configuration(name) for name in engine.names() if request.may_see(name)]
+        )
         return Response(200, _encode({"loops": found}))
 
     async def get_loop(self, request: Request, loop: str) -> Response:
@@ -197,20 +205,30 @@ class Handlers:
         return Response(200, b'{"status":"ready"}')
 
 
-def make_app(service: Service, *, rate: float | None = None) -> App:
+def make_app(service: Service, *, rate: float | None = None, hosts: frozenset[str] | None = None) -> App:
     """The application of the API: its routes, metrics and OpenAPI document."""
     routes = api_routes(Handlers(service))
 
     async def show_metrics(request: Request) -> Response:
-        return Response(200, metrics.render(app, service.runner, service.streams, service.clock), metrics.MEDIA_TYPE)
+        try:
+            loops = await service.call(views.loop_counts)
+        except (Unavailable, TooBusy):
+            loops = {}
+        page = metrics.render(app, service.runner, service.streams, loops, service.clock)
+        return Response(200, page, metrics.MEDIA_TYPE)
 
     async def show_openapi(request: Request) -> Response:
         return Response(200, document)
 
-    routes.append(Route("GET", "/metrics", "read", show_metrics, "Prometheus metrics", {200: "text/plain"}))
+    plain = {200: metrics.MEDIA_TYPE.decode()}
+    routes.append(Route("GET", "/metrics", "read", show_metrics, "Prometheus metrics", plain, whole_service=True))
     document = _encode(openapi.document(routes))
     routes.append(Route("GET", "/openapi.json", None, show_openapi, "This document", {200: dict[str, Any]}))
-    app = App(routes, lambda: service.keyring, service.lifespan, rate, service.stop_streams)
+    app = App(
+        *(routes, lambda: service.keyring, service.lifespan, rate, service.stop_streams),
+        hosts=hosts,
+        session=service.session,
+    )
     return app
 
 

@@ -2,36 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
-from driftbandit.serving.api.app import App
+from driftbandit.serving.api.app import BUCKETS, App
 from driftbandit.serving.engine.clock import Clock
 from driftbandit.serving.engine.thread import Runner
 
 MEDIA_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
+MOST_LOOPS = 100
+"""How many loops have metrics of their own: the first by name."""
+
+_LOOP_COUNTS = {
+    "decisions": "Decisions of a loop, on the shards that this process serves",
+    "rewards": "Rewards that came in time",
+    "late": "Rewards that came too late",
+    "learned": "Rewards learned",
+    "changes": "Changes detected",
+    "open": "Decisions whose windows are open",
+    "scopes_in_memory": "Scopes in memory",
+}
 
 
 class _Collector:
-    def __init__(self, app: App, runner: Runner, streams: int, clock: Clock | None) -> None:
-        self._app, self._runner, self._streams, self._clock = app, runner, streams, clock
+    def __init__(
+        self, app: App, runner: Runner, streams: int, loops: Mapping[str, Mapping[str, int]], clock: Clock | None
+    ) -> None:
+        self._app, self._runner, self._streams, self._loops, self._clock = app, runner, streams, loops, clock
 
     def collect(self) -> Iterator[Metric]:
         """The metrics that Prometheus collects."""
         requests = CounterMetricFamily(
             "driftbandit_requests", "Answers by route and status", labels=["route", "status"]
         )
-        totals: dict[str, int] = {}
         for (route, status), count in sorted(self._app.answered.items()):
             requests.add_metric([route, str(status)], count)
-            totals[route] = totals.get(route, 0) + count
         yield requests
-        seconds = SummaryMetricFamily("driftbandit_request_seconds", "Time to answer", labels=["route"])
-        for route, count in totals.items():
-            seconds.add_metric([route], count, self._app.seconds.get(route, 0.0))
+        seconds = HistogramMetricFamily("driftbandit_request_seconds", "Time to answer", labels=["route"])
+        ends = [*map(str, BUCKETS), "+Inf"]
+        for route, timing in sorted(self._app.timings.items()):
+            seconds.add_metric([route], list(zip(ends, accumulate(timing.counts), strict=True)), timing.total)
         yield seconds
+        yield from _loops(self._loops)
         runner = self._runner
         yield CounterMetricFamily("driftbandit_events", "Events made durable", value=runner.events)
         yield CounterMetricFamily("driftbandit_commits", "Commits", value=runner.commits)
@@ -45,6 +60,7 @@ class _Collector:
         yield GaugeMetricFamily("driftbandit_loading", "Shards of loops that are being read", value=runner.loading)
         yield GaugeMetricFamily("driftbandit_waiting", "Commands that wait", value=runner.waiting)
         yield GaugeMetricFamily("driftbandit_ready", "Whether decisions are taken", value=float(runner.ready))
+        yield from _connections(self._app)
         yield GaugeMetricFamily("driftbandit_streams", "Open streams", value=self._streams)
         if runner.engine is not None:
             about = "Whether a snapshot or models that memory has no room for are being written"
@@ -59,8 +75,37 @@ class _Collector:
             yield CounterMetricFamily("driftbandit_clock_steps", "Times the clock was set", value=self._clock.steps)
 
 
-def render(app: App, runner: Runner, streams: int, clock: Clock | None) -> bytes:
-    """All metrics as text."""
+def _connections(app: App) -> Iterator[Metric]:
+    door = app.door
+    if door is not None:
+        yield GaugeMetricFamily("driftbandit_connections", "Open connections", value=door.open)
+        closed = CounterMetricFamily(
+            "driftbandit_connections_closed", "Connections that a limit ended, by the limit", labels=["why"]
+        )
+        for why in ("head", "slow", "crowded", "full"):
+            closed.add_metric([why], door.closed[why])
+        yield closed
+
+
+def _loops(loops: Mapping[str, Mapping[str, int]]) -> Iterator[Metric]:
+    """Counts of loops; all beyond `MOST_LOOPS` are one, so that the number of series is bounded."""
+    for field, help_text in _LOOP_COUNTS.items():
+        family = GaugeMetricFamily(f"driftbandit_loop_{field}", help_text, labels=["loop"])
+        rest = 0
+        for place, (name, totals) in enumerate(loops.items()):
+            if place < MOST_LOOPS:
+                family.add_metric([name], totals[field])
+            else:
+                rest += totals[field]
+        if len(loops) > MOST_LOOPS:
+            family.add_metric(["(all others)"], rest)
+        yield family
+
+
+def render(
+    app: App, runner: Runner, streams: int, loops: Mapping[str, Mapping[str, int]], clock: Clock | None
+) -> bytes:
+    """All metrics as text; `loops` are the counts of each loop."""
     registry = CollectorRegistry()
-    registry.register(_Collector(app, runner, streams, clock))
+    registry.register(_Collector(app, runner, streams, loops, clock))
     return generate_latest(registry)

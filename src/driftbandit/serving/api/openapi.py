@@ -19,7 +19,9 @@ def document(routes: list[Route]) -> dict[str, Any]:
     types: list[Any] = [Problem]
     for route in routes:
         types += [
-            kind for kind in (route.body, *route.answers.values()) if kind is not None and not isinstance(kind, str)
+            kind
+            for kind in (route.body, *route.answers.values())
+            if kind is not None and not isinstance(kind, str | tuple)
         ]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
     by_type = {id(kind): schema for kind, schema in zip(types, schemas, strict=True)}
@@ -44,9 +46,12 @@ def document(routes: list[Route]) -> dict[str, Any]:
 def _operation(route: Route, by_type: dict[int, Any]) -> dict[str, Any]:
     errors = set(route.errors)
     if route.parameters:
-        errors.add(404)
+        errors |= {404, 422}
+    errors.add(403)
     if route.role is not None:
         errors |= {401, 403, 429, 503}
+    if route.body is not None and not isinstance(route.body, str):
+        errors.add(415)
     if route.path == "/readyz":
         errors.add(503)
     parameters = [{"name": name, "in": "path", "required": True, "schema": _PARAMETER} for name in route.parameters]
@@ -68,7 +73,7 @@ def _operation(route: Route, by_type: dict[int, Any]) -> dict[str, Any]:
 
 
 def _content(kind: Any, by_type: dict[int, Any]) -> dict[str, Any]:
-    """What a body or an answer may be: a type as JSON, or anything of a media type."""
-    if isinstance(kind, str):
-        return {kind: {"schema": {"type": "string"}}}
+    """What a body or an answer may be: a type as JSON, or anything of a media type or one of several."""
+    if isinstance(kind, str | tuple):
+        return {media: {"schema": {"type": "string"}} for media in ([kind] if isinstance(kind, str) else kind)}
     return {"application/json": {"schema": by_type[id(kind)]}}

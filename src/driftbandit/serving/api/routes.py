@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from driftbandit.serving.api import views
@@ -21,13 +21,14 @@ from driftbandit.serving.engine.messages import (
 from driftbandit.serving.log import export
 
 if TYPE_CHECKING:
-    from driftbandit.serving.api.app import Request, Response, Stream
     from driftbandit.serving.api.handlers import Handlers
+    from driftbandit.serving.api.http import Request, Response, Stream
 
 Handler = Callable[..., Awaitable["Response | Stream"]]
 """Answers a `Request`; after it come the parameters of the path, each a str."""
 
 _BATCH_BYTES = 8 << 20
+_CATALOGUE_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +54,12 @@ class Route:
     limit : int
         Largest body, in bytes.
     refusal : callable, optional
-        Shows an error (request, status, detail) to a person. A route with a refusal takes its key from a cookie too, so
-        it must change nothing: a browser also sends cookies with requests that other sites forge.
+        Shows an error (request, status, detail) to a person. A route with a refusal takes the session of a cookie
+        too, so it must change nothing: a browser also sends cookies with requests that other sites forge.
+    whole_service : bool
+        Whether the answer tells of all loops, so that a key for some of them may not have it.
+    parameters : tuple of str
+        Names of the path's parameters, in their order.
     """
 
     method: str
@@ -68,11 +73,13 @@ class Route:
     query: dict[str, dict[str, Any]] | None = None
     limit: int = 1 << 20
     refusal: Callable[[Request, int, str], Response] | None = None
+    whole_service: bool = False
 
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """Names of the path's parameters, in their order."""
-        return tuple(part[1:-1] for part in self.path.split("/") if _is_parameter(part))
+    parameters: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found = tuple(part[1:-1] for part in self.path.split("/") if _is_parameter(part))
+        object.__setattr__(self, "parameters", found)
 
 
 class RoutingTable:
@@ -164,14 +171,14 @@ def api_routes(handlers: Handlers) -> list[Route]:
             answers={200: Configuration, 201: Configuration},
             body=LoopRequest,
             errors=(409, 413, 422),
-            limit=_BATCH_BYTES,
+            limit=_CATALOGUE_BYTES,
         ),
         Route(
             *("PUT", f"{v1}/arms", "admin", handlers.put_arms, "Replace the arm catalogue"),
             answers={200: Configuration},
             body=CatalogueRequest,
             errors=(413, 422),
-            limit=64 << 20,
+            limit=_CATALOGUE_BYTES,
         ),
         Route(
             *("PUT", f"{v1}/model", "admin", handlers.put_model, "Begin again with a policy's file"),
@@ -229,7 +236,7 @@ def api_routes(handlers: Handlers) -> list[Route]:
         ),
         Route(
             *("GET", f"{v1}/log", "read", handlers.log, "Export the log"),
-            answers={200: "application/octet-stream"},
+            answers={200: tuple(kind.decode() for kind in export.MEDIA_TYPES.values())},
             query=exports | {"after": count, "shard": count},
             errors=(422,),
         ),

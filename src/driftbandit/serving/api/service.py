@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 
 from driftbandit.serving.api.errors import HTTPError
-from driftbandit.serving.api.keys import Keyring
+from driftbandit.serving.api.keys import Keyring, digest_of
 from driftbandit.serving.api.reader import Reader
 from driftbandit.serving.engine.clock import Clock
 from driftbandit.serving.engine.engine import Engine
@@ -23,6 +25,12 @@ Result = TypeVar("Result")
 
 _MAX_STREAMS = 200
 _PATIENCE_S = 2.0
+SESSION_S = 12 * 3600
+"""How long a person stays signed in to the page, in seconds."""
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
 
 
 class Service:
@@ -124,6 +132,22 @@ class Service:
         """Have the engine's thread carry out a command."""
         result: Result = await self.runner.submit(command)
         return result
+
+    # Sessions of the page --------------------------------------------------------------------------------------------
+
+    async def begin_session(self, key_id: str) -> str:
+        """Begin a session with a key; returns its token, of which the store keeps the hash."""
+        token, now = secrets.token_urlsafe(32), _now()
+        await self.read(lambda store: store.add_session(digest_of(token), key_id, now + SESSION_S * 1000, now))
+        return token
+
+    async def session(self, token: str) -> str | None:
+        """Id of the key with which a session began; None if there is none, or its time is over."""
+        return await self.read(lambda store: store.session(digest_of(token), _now()))
+
+    async def end_session(self, token: str) -> None:
+        """End a session, for all processes at once."""
+        await self.read(lambda store: store.end_session(digest_of(token)))
 
     # Event streams ---------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from driftbandit.serving.loop.series import TIERS, Bucket
 from driftbandit.serving.loop.state import Counts
 from driftbandit.serving.stores.base import ChangeRow, Store
 
+COUNTED = ("decisions", "rewards", "late", "learned", "changes")
 RESOLUTIONS = {str(length // 1000): tier for tier, (length, _) in enumerate(TIERS)}
 
 
@@ -97,6 +98,18 @@ def totals(engine: Engine, name: str) -> dict[str, Any]:
             # Holds at any time with 95 %, however often one looks; needs a reward range.
             "interval": None if bounds is None else _ends(shadow.interval(*bounds)),
         }
+    return found
+
+
+def loop_counts(engine: Engine) -> dict[str, dict[str, int]]:
+    """Counts of all loops over their shards in this process, by name, for metrics."""
+    found = {}
+    for name in engine.names():
+        parts = engine.parts(name)
+        counts = {field: sum(getattr(part.counts, field) for part in parts) for field in COUNTED}
+        counts["open"] = sum(part.waiting for part in parts)
+        counts["scopes_in_memory"] = sum(len(part.models) for part in parts)
+        found[name] = counts
     return found
 
 
@@ -191,9 +204,10 @@ def cursor_of(text: str) -> dict[int, int]:
     """
     try:
         pairs = [part.split(":") for part in text[:10_000].split(",") if part]
-        return {int(shard): int(number) for shard, number in pairs}
+        found = {int(shard): int(number) for shard, number in pairs}
     except ValueError:
         return {}
+    return found if all(0 <= number < 1 << 62 for number in found.values()) else {}
 
 
 def cursor_text(cursor: dict[int, int]) -> str:

@@ -12,7 +12,6 @@ from driftbandit.serving.engine.messages import (
     Decision,
     DecisionRequest,
     RewardRequest,
-    check_name,
     iso,
     split_arms,
 )
@@ -73,8 +72,6 @@ class Commands:
     def decide(self, request: DecisionRequest) -> tuple[bool, Decision]:
         """Choose an arm; says whether the decision is new."""
         scope, given, arms, now, loop = request.scope, request.decision_id, request.arms, self._now, self._only
-        if scope is not None:
-            check_name("scope", scope)
         if given is not None:
             if loop is None:
                 known = self._parts.knowing(given, scope)
@@ -82,7 +79,6 @@ class Commands:
                 known = loop if given in loop.state.recent or given in loop.known else None
             if known is not None:
                 return False, self._again(known, request)
-            check_name("decision_id", given)
         if loop is None:
             loop = self._parts.of_scope(scope)
             now = self._advance(loop, now)

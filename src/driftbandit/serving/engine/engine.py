@@ -19,6 +19,7 @@ from driftbandit.serving.engine.commands import Answers, Commands
 from driftbandit.serving.engine.keeping import Keeper
 from driftbandit.serving.engine.loading import Loader
 from driftbandit.serving.engine.messages import (
+    Arms,
     CatalogueRequest,
     Configuration,
     Decision,
@@ -147,10 +148,13 @@ class Engine:
 
     # Commands ------------------------------------------------------------------------------------------------------
 
-    def configure(self, name: str, config: LoopConfig, expected: int | None) -> tuple[bool, Configuration]:
+    def configure(
+        self, name: str, config: LoopConfig, expected: int | None, arms: Arms | None = None
+    ) -> tuple[bool, Configuration]:
         """Create or change a loop; says whether it is new.
 
         `expected` is the version that the settings replace. Without it, a loop that exists must have these settings.
+        With `arms` the catalogue is replaced in the same step; a change of `dim` needs them if there is a catalogue.
         """
         check_name("loop", name)
         try:
@@ -158,15 +162,19 @@ class Engine:
             check(config)
         except ValueError as error:
             raise Refused(422, str(error)) from error
+        catalogue = None if arms is None else catalogued(config, arms, self._clock())
         parts = self._loops.get(name)
         if parts is not None and expected is None:
             if parts.config == config:
-                return False, self.configuration(name)
+                return False, self.configuration(name) if arms is None else self.put_arms(name, CatalogueRequest(arms))
             raise Refused(409, f"loop {name!r} exists with other settings; give its version, {parts.row.version}")
         model = None
-        if parts is not None and parts.config.model_key == config.model_key:
-            model = configured(parts.row).model
-        version = self._put(name, expected or 0, config, model)
+        if parts is not None:
+            if parts.config.model_key == config.model_key:
+                model = configured(parts.row).model
+            if parts.config.dim != config.dim and parts.row.arms is not None and arms is None:
+                raise Refused(422, "arms: a change of dim needs the arms too, since those of the loop no longer fit")
+        version = self._put(name, expected or 0, config, model, catalogue)
         return version == 1, self.configuration(name)
 
     def put_model(self, name: str, file: bytes) -> Configuration:
@@ -186,11 +194,11 @@ class Engine:
             self.refresh()
         return self.configuration(name)
 
-    def _put(self, name: str, expected: int, config: LoopConfig, model: bytes | None) -> int:
-        """Store settings and the model with which the loop begins; returns their version."""
+    def _put(self, name: str, expected: int, config: LoopConfig, model: bytes | None, arms: bytes | None = None) -> int:
+        """Store settings, the model with which the loop begins, and new arms, if any; returns their version."""
         event = Configured(self._clock(), 0, msgspec.json.encode(config), model)
         try:
-            row = self.store.put_loop(name, expected, log.encode(event))
+            row = self.store.put_loop(name, expected, log.encode(event), arms)
         except VersionConflict as error:
             raise Refused(409, f"loop {name!r}: expected version {expected}, found {error.version}") from error
         self._keeper.read_settings(name)
@@ -200,8 +208,7 @@ class Engine:
     def put_arms(self, name: str, arms: CatalogueRequest) -> Configuration:
         """Replace the catalogue."""
         parts = self._parts(name)
-        event = catalogued(parts.config, arms, self._clock())
-        self.store.put_arms(parts.row.number, log.encode(event))
+        self.store.put_arms(parts.row.number, catalogued(parts.config, arms.arms, self._clock()))
         self._keeper.read_settings()
         self.adopt()
         return self.configuration(name)

@@ -14,16 +14,10 @@ from driftbandit.core import Floats
 from driftbandit.serving.loop.arms import MAX_ARMS, check_different
 from driftbandit.serving.loop.config import LoopConfig, Name
 from driftbandit.serving.loop.encoding import Named, NamedFeatures, numbers_only
-from driftbandit.serving.loop.events import Catalogued, NamedArms, Record, Refused
+from driftbandit.serving.loop.events import Catalogued, NamedArms, Record, Refused, encode
 
 MAX_BATCH = 1_000
 """How many decisions or rewards one request may carry."""
-
-
-class LoopRequest(LoopConfig, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Settings of a loop; `version` is the version that they replace, 0 for a new loop."""
-
-    version: Annotated[int, Meta(ge=0)] | None = None
 
 
 class Arm(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -31,6 +25,20 @@ class Arm(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
 
     id: Name
     features: list[float] | Named
+
+
+class LoopRequest(LoopConfig, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Settings of a loop; `version` is the version that they replace, 0 for a new loop.
+
+    `arms` replace the catalogue in the same step.
+    """
+
+    version: Annotated[int, Meta(ge=0)] | None = None
+    arms: Annotated[tuple[Arm | Name, ...], Meta(min_length=1, max_length=MAX_ARMS)] | None = None
+
+
+Arms = tuple[Arm | str, ...]
+"""Arms as requests give them."""
 
 
 class DecisionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -44,6 +52,12 @@ class DecisionRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, g
     arms: Annotated[tuple[Name | Arm, ...], Meta(min_length=1, max_length=MAX_ARMS)] | None = None
     context: Named | None = None
 
+    def __post_init__(self) -> None:
+        if (given := self.decision_id) is not None:
+            check_name("decision_id", given)
+        if (scope := self.scope) is not None:
+            check_name("scope", scope)
+
 
 class RewardRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """Report a reward; `scope` helps to find the decision where several processes serve."""
@@ -51,6 +65,9 @@ class RewardRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=
     value: float
     reward_id: Name | None = None
     scope: Name | None = None
+
+    def __post_init__(self) -> None:
+        _check_reward(self.reward_id, self.scope)
 
 
 class BatchReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
@@ -60,6 +77,10 @@ class BatchReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fa
     value: float
     reward_id: Name | None = None
     scope: Name | None = None
+
+    def __post_init__(self) -> None:
+        check_name("decision_id", self.decision_id)
+        _check_reward(self.reward_id, self.scope)
 
 
 class CatalogueRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,6 +140,13 @@ def check_name(what: str, name: str) -> None:
         raise Refused(422, f"{what}: expected 1 to 200 printable characters")
 
 
+def _check_reward(reward_id: str | None, scope: str | None) -> None:
+    if reward_id is not None:
+        check_name("reward_id", reward_id)
+    if scope is not None:
+        check_name("scope", scope)
+
+
 def iso(time: int) -> str:
     """A time in milliseconds since 1970 as text, by RFC 3339.
 
@@ -128,16 +156,16 @@ def iso(time: int) -> str:
     return datetime.fromtimestamp(time / 1000.0, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def catalogued(config: LoopConfig, request: CatalogueRequest, now: int) -> Catalogued:
-    """The event of a new catalogue, if it fits the loop's settings."""
-    ids, features = split_arms(request.arms)
+def catalogued(config: LoopConfig, arms: Arms, now: int) -> bytes:
+    """The event of a new catalogue, encoded, if it fits the loop's settings."""
+    ids, features = split_arms(arms)
     check_different(ids)
     if config.encoder:
         NamedFeatures(config.encoder).check(ids, features)
         records = features if isinstance(features, list) else [{}] * len(ids)
-        return NamedArms(now, 0, list(ids), None, records)
+        return encode(NamedArms(now, 0, list(ids), None, records))
     rows = numbers_only(features)
     got = None if rows is None else rows.shape[1]
     if got != config.dim:
         raise Refused(422, f"arms: the loop's dim is {config.dim}, got {got} features per arm")
-    return Catalogued(now, 0, list(ids), None if rows is None else rows.tobytes())
+    return encode(Catalogued(now, 0, list(ids), None if rows is None else rows.tobytes()))

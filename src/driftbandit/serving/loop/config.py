@@ -145,6 +145,8 @@ def check(config: LoopConfig) -> None:
     for mark in config.marks or []:
         if mark.time.timestamp() < 0.0:
             raise ValueError(f"marks: expected times since 1970, got {mark.time.isoformat()}")
+    if not "".join(config.feature_names or ()).isprintable():
+        raise ValueError("feature_names: expected printable characters")
     policy = builder(config, Plan(config.policy, config.settings))()
     low, high = bounds(config, policy)
     if config.default_reward is not None and not low <= config.default_reward <= high:

@@ -30,7 +30,7 @@ from driftbandit.serving.loop.outbox import Outbox
 from driftbandit.serving.loop.randomness import BLOCK, Draws, arm_number, chance
 from driftbandit.serving.loop.scopes import EVERYONE, MAIN, SHADOW, Models, Room
 from driftbandit.serving.loop.series import Series
-from driftbandit.serving.loop.state import Counts, State
+from driftbandit.serving.loop.state import Counts, State, late_key
 from driftbandit.serving.loop.windows import ClosedRow, Open
 
 Load = Callable[[int, int, str], bytes | None]
@@ -205,7 +205,8 @@ class Loop:
         Raises
         ------
         Refused
-            404 if there is no such decision here, 409 if it has another reward, 422 if the value is out of range.
+            404 if there is no such decision here, 409 if it has another reward, 410 if it came too late and is logged
+            already, 422 if the value is out of range.
         """
         recent = self.state.recent.get(decision_id)
         record = recent or self.known.get(decision_id)
@@ -220,6 +221,8 @@ class Loop:
             return None
         if recent is None or recent.closed:
             late = Late(now, decision_id, value, reward_id)
+            if late_key(late) in self.state.late:
+                raise Refused(410, f"the reward window of decision {decision_id!r} has closed; logged before")
             self.apply(late)
             return late
         event = Rewarded(now, decision_id, value, reward_id)
@@ -253,8 +256,7 @@ class Loop:
             state.advance(event)
             self.learner.close_due(event.time)
         elif kind is Late:
-            state.advance(event)
-            state.counts.late += 1
+            state.note_late(event)  # type: ignore[arg-type]
         elif kind is Configured:
             self._configured(event)  # type: ignore[arg-type]
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ from driftbandit.evaluation.anytime import RunningValue
 from driftbandit.policies.registry import REGISTRY
 from driftbandit.serving.loop.arms import Catalogue
 from driftbandit.serving.loop.config import LoopConfig
-from driftbandit.serving.loop.events import AnyEvent, Catalogued, Configured, NamedArms, Record
+from driftbandit.serving.loop.events import AnyEvent, Catalogued, Configured, Late, NamedArms, Record
 from driftbandit.serving.loop.series import TIERS, Bucket, Series
 from driftbandit.serving.loop.windows import Due, Open
 
@@ -84,6 +85,16 @@ class Counts(msgspec.Struct):
         self.shadow_weight = self.shadow_reward = 0.0
 
 
+MOST_LATE = 4096
+"""How many rewards that came too late a loop remembers."""
+
+
+def late_key(event: Late) -> bytes:
+    """What makes two late rewards the same: the decision, and the reward's id or else its value."""
+    what = event.value if event.reward_id is None else event.reward_id
+    return hashlib.blake2b(msgspec.msgpack.encode((event.id, what)), digest_size=16).digest()
+
+
 class Core(msgspec.Struct, array_like=True):
     """The part of a snapshot that is not models."""
 
@@ -106,6 +117,7 @@ class Shot(Core, array_like=True):
     shadow_value: RunningValue = msgspec.field(default_factory=RunningValue)
     model: bytes | None = None
     arm_records: list[Record] | None = None
+    late: list[bytes] = []
 
 
 class State:
@@ -128,6 +140,8 @@ class State:
     shadow_value : RunningValue
         What the shadow would have earned, with an interval; in older stores it starts with the first event after the
         upgrade. Only loops with a reward range have it.
+    late : dict
+        Hashes of the latest `MOST_LATE` rewards that came too late, so that their retries are not logged again.
     recent : dict
         Decisions by id: those that are open, and those that are closed but not in the store's index yet.
     due : Due
@@ -147,6 +161,7 @@ class State:
         "due",
         "encoded_config",
         "epochs",
+        "late",
         "model",
         "recent",
         "seq",
@@ -168,6 +183,7 @@ class State:
         self.epochs = (0, 0)
         self.counts = Counts()
         self.shadow_value = RunningValue()
+        self.late: dict[bytes, None] = {}
         self.series = Series()
         self.recent: dict[str, Open] = {}
         self.due = Due()
@@ -214,6 +230,14 @@ class State:
         self.catalogue = Catalogue(event.ids, event.features, records)
         self.arms_version = event.version
 
+    def note_late(self, event: Late) -> None:
+        """Count a reward that came too late, and remember it."""
+        self.advance(event)
+        self.counts.late += 1
+        self.late[late_key(event)] = None
+        if len(self.late) > MOST_LATE:
+            del self.late[next(iter(self.late))]
+
     def turn_over(self, time: int) -> None:
         """Turn to the bucket of this time."""
         self.bucket = self.series.at(time)
@@ -239,10 +263,14 @@ class State:
         >>> again.shot() == state.shot(), again.config.policy
         (True, 'ucb1')
         """
-        records = None if self.catalogue is None else self.catalogue.records
-        return msgspec.msgpack.encode(
-            Shot(**self._parts(), shadow_value=self.shadow_value, model=self.model, arm_records=records)
+        shot = Shot(
+            **self._parts(),
+            shadow_value=self.shadow_value,
+            model=self.model,
+            arm_records=None if self.catalogue is None else self.catalogue.records,
+            late=list(self.late),
         )
+        return msgspec.msgpack.encode(shot)
 
     def _parts(self) -> dict[str, Any]:
         """The fields of a core."""
@@ -273,7 +301,7 @@ class State:
             self.catalogue = Catalogue(core.arm_ids, core.arm_features, core.arm_records)
         self.epochs = core.epochs
         self.counts, self.series = core.counts, core.series
-        self.shadow_value, self.model = core.shadow_value, core.model
+        self.shadow_value, self.model, self.late = core.shadow_value, core.model, dict.fromkeys(core.late)
         self.recent = {record.id: record for record in core.open}
         self.due = Due(core.open)
         self.bucket_ends = 0

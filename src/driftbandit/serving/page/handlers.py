@@ -1,8 +1,9 @@
 """Serving the page: who may see it, what it shows, and its events.
 
-A person signs in with a key of role read or admin, which the browser keeps in a cookie that scripts cannot read. The
-cookie opens the page and nothing else: the API takes keys from the Authorization header only. Browsers send cookies
-along with requests that another site forges, but a forged request changes nothing, and the site cannot see the answer.
+A person signs in with a key of role read or admin, and gets a session: a random token in a cookie that scripts cannot
+read. It ends when the person signs out, after some hours, or with the key. The cookie opens the page and nothing else:
+the API takes keys from the Authorization header only. Browsers send cookies along with requests that another site
+forges, but a forged request changes nothing, and the site cannot see the answer.
 """
 
 from __future__ import annotations
@@ -16,10 +17,14 @@ from urllib.parse import parse_qs, urlencode
 
 from markupsafe import Markup
 
-from driftbandit.serving.api.app import COOKIE, Request, Response, Stream
+from driftbandit.serving.api.admission import COOKIE
+from driftbandit.serving.api.errors import HTTPError
+from driftbandit.serving.api.http import Request, Response, Stream
+from driftbandit.serving.api.keys import Access
 from driftbandit.serving.api.routes import Handler, Route
-from driftbandit.serving.api.service import Service
+from driftbandit.serving.api.service import SESSION_S, Service
 from driftbandit.serving.api.views import as_event, partial, totals
+from driftbandit.serving.engine.messages import check_name
 from driftbandit.serving.engine.thread import TooBusy, Unavailable
 from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.loop.scopes import EVERYONE
@@ -47,8 +52,8 @@ _TURNS = 60
 _FRESH_S = 0.8
 _MOST_SCOPES = 10
 
-View = tuple[str | None, str, str | None]
-"""Loop (None for the overview), span, and scope."""
+View = tuple[str | None, str, str | None, frozenset[str] | None]
+"""Loop (None for the overview), span, scope, and the loops that the overview may show (None: all)."""
 
 
 class Page:
@@ -117,7 +122,7 @@ class Page:
             return known[1:]
         facts = None if view[0] is None else await self._gather(view[0], view[1], view[2])
         if facts is None:
-            sections = {"loops": await self._overview()}
+            sections = {"loops": await self._overview(view[3])}
         else:
             sections = await asyncio.to_thread(all_sections, facts)
         if len(self._drawn) >= 100:
@@ -151,9 +156,11 @@ class Page:
             *(scope, model, events, everyone, most, part),
         )
 
-    async def _overview(self) -> Markup:
+    async def _overview(self, shown: frozenset[str] | None) -> Markup:
         service = self._service
-        numbers = await service.call(lambda engine: {name: engine.number(name) for name in engine.names()})
+        numbers = await service.call(
+            lambda engine: {name: engine.number(name) for name in engine.names() if shown is None or name in shown}
+        )
         last = {}
         for name, number in numbers.items():
             rows = await service.read(lambda store, number=number: store.last_changes(number, 1))  # type: ignore[misc]
@@ -162,10 +169,10 @@ class Page:
         briefs = await service.call(lambda engine: [brief(engine, name, now, event) for name, event in last.items()])
         return await asyncio.to_thread(shell.overview, briefs)
 
-    # Keys ------------------------------------------------------------------------------------------------------------
+    # Sessions --------------------------------------------------------------------------------------------------------
 
     async def sign_in(self, request: Request) -> Response:
-        """Put a good key into a cookie."""
+        """Begin a session with a good key."""
         form = parse_qs(request.body.decode("latin-1"))
         key, back = form.get("key", [""])[0].strip(), form.get("back", [""])[0]
         target = "/?" + back if back else "/"
@@ -176,19 +183,23 @@ class Page:
             return _html(422, shell.sign_in("A key is needed.", back))
         found = keyring.find(f"Bearer {key}".encode())
         if found is None:
-            return _html(401, shell.sign_in("No such key, or it was revoked.", back))
-        if found[1] not in ("read", "admin"):
-            return _html(403, shell.sign_in(f"This key is of role {found[1]}, which may not look.", back))
-        return _see(target, _cookie(key, request))
+            return _html(401, shell.sign_in("No such key, or it was ended.", back))
+        if found.role not in ("read", "admin"):
+            return _html(403, shell.sign_in(f"This key is of role {found.role}, which may not look.", back))
+        token = await self._service.begin_session(found.id)
+        return _see(target, _cookie(token, request, SESSION_S))
 
     async def sign_out(self, request: Request) -> Response:
-        """Forget the key."""
-        return _see("/", _cookie("", request) + "; Max-Age=0")
+        """End the session."""
+        if (token := request.cookie(COOKIE)) is not None:
+            await self._service.end_session(token)
+        return _see("/", _cookie("", request, 0))
 
     def refuse(self, request: Request, status: int, detail: str) -> Response:
         """An error as a page; without a key, or with the wrong one, the sign-in form."""
-        if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            why = "This service asks for a key." if request.cookie(COOKIE) is None else detail
+        if self._service.keyring is not None and status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            asks = status == HTTPStatus.UNAUTHORIZED and request.cookie(COOKIE) is None
+            why = "This service asks for a key." if asks else detail
             return _html(status, shell.sign_in(why, request.query_string.decode("latin-1")))
         return _html(status, shell.refusal(HTTPStatus(status).phrase, detail))
 
@@ -198,7 +209,13 @@ def _view(request: Request) -> View:
     span = query.get("span", "hour")
     if span not in SPANS:
         raise Refused(422, f"span: expected one of {', '.join(SPANS)}, got {span[:100]!r}")
-    return query.get("loop"), span, query.get("scope")
+    for name in ("loop", "scope"):
+        if name in query:
+            check_name(name, query[name])
+    loop, access = query.get("loop"), request.access or Access("", "read")
+    if loop is not None and not access.may_see(loop):
+        raise HTTPError(403, f"the given key is not for loop {loop!r}")
+    return loop, span, query.get("scope"), None if loop is not None else access.loops
 
 
 def _html(status: int, body: bytes) -> Response:
@@ -214,8 +231,9 @@ def _see(target: str, cookie: str | None = None) -> Response:
     return Response(303, b"", HTML, (*_HEADERS, (b"location", place.encode()), *extra))
 
 
-def _cookie(key: str, request: Request) -> str:
-    return f"{COOKIE}={key}; Path=/; HttpOnly; SameSite=Lax" + ("; Secure" if request.secure else "")
+def _cookie(token: str, request: Request, seconds: int) -> str:
+    kept = f"{COOKIE}={token}; Path=/; Max-Age={seconds}; HttpOnly; SameSite=Lax"
+    return kept + ("; Secure" if request.secure else "")
 
 
 def _asset(name: str, media: bytes) -> Handler:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -60,7 +61,11 @@ class LoopRow:
 
 @dataclass(frozen=True, slots=True)
 class KeyRow:
-    """An access key; `digest` is the SHA-256 of its secret."""
+    """An access key; `digest` is the SHA-256 of its secret.
+
+    `expires` is when it ends, `loops` are the loops that it is for (None: all), `rate` the requests per second that it
+    may make (None: the service's own limit).
+    """
 
     id: str
     name: str
@@ -68,6 +73,9 @@ class KeyRow:
     digest: bytes
     created: int
     revoked: int | None
+    expires: int | None = None
+    rate: float | None = None
+    loops: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +188,20 @@ def checksum(data: bytes, *place: int | str) -> int:
     return zlib.crc32(data, zlib.crc32(repr(place).encode()))
 
 
+def without_password(address: str) -> str:
+    """A store's address for people to read, also if it is misspelt: what could be a password is hidden.
+
+    >>> without_password("postgresql://me:secret@db/x"), without_password("sqlite:a.db")
+    ('postgresql://me:***@db/x', 'sqlite:a.db')
+    >>> without_password("postgresq//me:se/cr@et@db"), without_password("postgresql://db/x?password=secret&user=me")
+    ('postgresq//me:***@db', 'postgresql://db/x?password=***&user=me')
+    """
+    shown = re.sub(r"(?i)(password\s*=\s*)('[^']*'|[^&\s]*)", r"\1***", address)
+    before, at, after = shown.rpartition("@")
+    scheme, user = re.fullmatch(r"((?:[\w+]*:)?/+|postgres\w*:|)(.*)", before, re.DOTALL).groups()  # type: ignore[union-attr]
+    return scheme + user.partition(":")[0] + ":***@" + after if at and ":" in user else shown
+
+
 def check_order(runs: Sequence[Run], last_of: Callable[[int, int], int]) -> None:
     """Raise StoreError unless the runs continue the log, and each other, without gaps.
 
@@ -246,8 +268,11 @@ class Store(Protocol):
         """All loops."""
         ...
 
-    def put_loop(self, name: str, expected: int, config: bytes) -> LoopRow:
-        """Create a loop (expected version 0) or replace its settings, or raise VersionConflict."""
+    def put_loop(self, name: str, expected: int, config: bytes, arms: bytes | None = None) -> LoopRow:
+        """Create a loop (expected version 0) or replace its settings, or raise VersionConflict.
+
+        With `arms` the catalogue is replaced in the same step.
+        """
         ...
 
     def put_arms(self, number: int, arms: bytes) -> LoopRow:
@@ -319,4 +344,16 @@ class Store(Protocol):
 
     def revoke_key(self, key_id: str, time: int) -> bool:
         """Revoke an access key; False if no key has that id."""
+        ...
+
+    def add_session(self, digest: bytes, key_id: str, expires: int, now: int) -> None:
+        """Begin a session with a key, and forget those that ended before now."""
+        ...
+
+    def session(self, digest: bytes, now: int) -> str | None:
+        """Id of the key with which a session began; None if there is none, or its time is over."""
+        ...
+
+    def end_session(self, digest: bytes) -> None:
+        """End a session."""
         ...

@@ -40,6 +40,7 @@ def check_store(make: Callable[[], Store]) -> None:
     _check_changes(store, number)
     _check_tallies(store, number)
     _check_keys(store)
+    _check_sessions(store)
     expected = store.events(number, 0, 0, 100)
     store.close()
     store = make()
@@ -77,6 +78,10 @@ def _check_loops(store: Store) -> int:
     arms = store.put_arms(row.number, b"arms")
     assert (arms.arms_version, arms.arms, arms.version) == (1, b"arms", 2), "arms have versions of their own"
     assert store.loops() == [arms], "loops must list what was put"
+    both = store.put_loop("a loop ü", 2, b"three", b"more arms")
+    assert (both.version, both.config, both.arms_version, both.arms) == (3, b"three", 2, b"more arms"), "both at once"
+    kept = store.put_loop("a loop ü", 3, b"four")
+    assert (kept.arms_version, kept.arms) == (2, b"more arms"), "settings alone must leave the arms as they are"
     return row.number
 
 
@@ -149,7 +154,7 @@ def _check_tallies(store: Store, number: int) -> None:
 
 
 def _check_keys(store: Store) -> None:
-    key = KeyRow("k1", "site", "decide", b"\x00hash", 5, None)
+    key = KeyRow("k1", "site", "decide", b"\x00hash", 5, None, 99, 2.5, ("a loop ü", "b,c"))
     store.add_key(key)
     _refuses(lambda: store.add_key(key), "a key's id must be taken only once")
     assert store.access_keys() == [key], "keys must list what was added"
@@ -157,6 +162,18 @@ def _check_keys(store: Store) -> None:
     assert store.revoke_key("k1", 9), "revoking a key must say so"
     assert store.revoke_key("k1", 11), "revoking again is fine"
     assert store.access_keys()[0].revoked == 9, "the first time counts"
+
+
+def _check_sessions(store: Store) -> None:
+    store.add_session(b"\x00one", "k1", 100, 0)
+    assert store.session(b"\x00one", 99) == "k1", "a session must know its key"
+    assert store.session(b"\x00one", 100) is None, "a session must end in time"
+    assert store.session(b"two", 0) is None, "no session, None"
+    store.add_session(b"two", "k2", 300, 150)
+    assert store.session(b"\x00one", 0) is None, "sessions that are over must be forgotten"
+    store.end_session(b"two")
+    assert store.session(b"two", 200) is None, "a session that was ended must be over"
+    store.end_session(b"two")
 
 
 def _refuses(call: Callable[[], object], promise: str) -> None:

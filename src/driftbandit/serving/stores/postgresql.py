@@ -16,7 +16,7 @@ from psycopg.rows import tuple_row
 from psycopg.sql import SQL, Identifier
 
 from driftbandit.serving.loop.windows import ClosedRow
-from driftbandit.serving.stores.base import Batch, Closed, Fenced, StoreError
+from driftbandit.serving.stores.base import Batch, Closed, Fenced, StoreError, without_password
 from driftbandit.serving.stores.leases import ALONE, LEASE_S, Leases
 from driftbandit.serving.stores.sql import CHECKED, MOVE_MODELS, SQLStore
 
@@ -55,6 +55,12 @@ CREATE TABLE IF NOT EXISTS processes (
     id integer PRIMARY KEY, address text, seen timestamptz NOT NULL);
 CREATE TABLE IF NOT EXISTS shards (
     shard integer PRIMARY KEY, token bigint NOT NULL DEFAULT 0, holder integer);
+"""
+
+_SESSIONS = """
+ALTER TABLE keys ADD COLUMN IF NOT EXISTS expires bigint, ADD COLUMN IF NOT EXISTS loops text,
+    ADD COLUMN IF NOT EXISTS rate double precision;
+CREATE TABLE IF NOT EXISTS sessions (digest bytea PRIMARY KEY, key_id text NOT NULL, expires bigint NOT NULL);
 """
 
 
@@ -123,6 +129,7 @@ class PostgreSQLStore(SQLStore):
                     self._db.close()
                     raise StoreError("PostgreSQL: there is no store in this database")
                 self._create()
+            self._add_key_columns()
             self.shards: int = self._all("SELECT count(*) FROM shards")[0][0]
             if self._writer:
                 self._leases = Leases(
@@ -141,6 +148,13 @@ class PostgreSQLStore(SQLStore):
                 "INSERT INTO shards (shard) SELECT generate_series(0, %s) WHERE NOT EXISTS (SELECT FROM shards)",
                 (self._wanted - 1,),
             )
+
+    def _add_key_columns(self) -> None:
+        """Let keys of version 0.1.0 end, be for some loops only, and have a rate; and let people have sessions."""
+        if not self._all("SELECT to_regclass('sessions') IS NOT NULL")[0][0]:
+            with self._db.transaction():
+                self._db.execute("SELECT pg_advisory_xact_lock(%s)", (ALONE,))
+                self._db.execute(_SESSIONS)
 
     def reader(self) -> PostgreSQLStore:
         """Open a second connection, for reading and for keys."""
@@ -210,10 +224,21 @@ class PostgreSQLStore(SQLStore):
 def connect(address: str) -> psycopg.Connection[Any]:
     """A connection that commits by itself, and that notices within seconds if the server is gone.
 
-    What the address says about time limits comes first.
+    What the address says about time limits comes first. What goes wrong is said without the password, also if the
+    address is misspelt.
     """
-    options = _LIMITS | conninfo_to_dict(address)
-    return psycopg.connect(**options, autocommit=True, row_factory=tuple_row)  # type: ignore[arg-type]
+    shown = without_password(address)
+    why = f"the address {shown} cannot be read; in a password, write / ? # @ : % as %2F %3F %23 %40 %3A %25"
+    try:
+        given = conninfo_to_dict(address)
+        password = given.get("password")
+        return psycopg.connect(**(_LIMITS | given), autocommit=True, row_factory=tuple_row)  # type: ignore[arg-type]
+    except psycopg.ProgrammingError:
+        pass
+    except psycopg.Error as error:
+        if password is not None or shown == address:  # else, some of the password was taken for something else
+            why = f"{type(error).__name__}: {str(error).replace(str(password), '***')}"
+    raise StoreError(f"PostgreSQL: {why}")
 
 
 @cache

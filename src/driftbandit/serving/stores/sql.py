@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -35,6 +36,7 @@ _BYTES = 8 << 20
 """Most bytes of events that are read at a time: large requests make large events."""
 
 _MODEL = "loop = ? AND shard = ? AND role = ? AND epoch = ? AND scope = ?"
+_KEY = "id, name, role, digest, created, revoked, expires, rate, loops"
 _LOOP = "number, name, version, config, arms_version, arms"
 
 
@@ -79,18 +81,23 @@ class SQLStore(ABC):
         """All loops."""
         return [LoopRow(*row) for row in self._all(f"SELECT {_LOOP} FROM loops ORDER BY number")]
 
-    def put_loop(self, name: str, expected: int, config: bytes) -> LoopRow:
-        """Create a loop (expected version 0) or replace its settings, or raise VersionConflict."""
+    def put_loop(self, name: str, expected: int, config: bytes, arms: bytes | None = None) -> LoopRow:
+        """Create a loop (expected version 0) or replace its settings, or raise VersionConflict.
+
+        With `arms` the catalogue is replaced in the same step.
+        """
+        catalogues = 0 if arms is None else 1
         if expected == 0:
             rows = self._all(
-                "INSERT INTO loops (name, version, config) VALUES (?, 1, ?) ON CONFLICT (name) DO NOTHING "
-                f"RETURNING {_LOOP}",
-                *(name, config),
+                "INSERT INTO loops (name, version, config, arms_version, arms) VALUES (?, 1, ?, ?, ?) "
+                f"ON CONFLICT (name) DO NOTHING RETURNING {_LOOP}",
+                *(name, config, catalogues, arms),
             )
         else:
             rows = self._all(
-                f"UPDATE loops SET version = version + 1, config = ? WHERE name = ? AND version = ? RETURNING {_LOOP}",
-                *(config, name, expected),
+                "UPDATE loops SET version = version + 1, config = ?, arms_version = arms_version + ?, "
+                f"arms = coalesce(?, arms) WHERE name = ? AND version = ? RETURNING {_LOOP}",
+                *(config, catalogues, arms, name, expected),
             )
         if not rows:
             found = self._all("SELECT version FROM loops WHERE name = ?", name)
@@ -322,13 +329,31 @@ class SQLStore(ABC):
 
     def access_keys(self) -> list[KeyRow]:
         """All access keys."""
-        return [KeyRow(*row) for row in self._all("SELECT * FROM keys ORDER BY created, id")]
+        rows = self._all(f"SELECT {_KEY} FROM keys ORDER BY created, id")
+        return [KeyRow(*(*row[:8], None if row[8] is None else tuple(json.loads(row[8])))) for row in rows]
 
     def add_key(self, key: KeyRow) -> None:
         """Add an access key."""
-        values = (key.id, key.name, key.role, key.digest, key.created, key.revoked)
-        self._do("INSERT INTO keys VALUES (?, ?, ?, ?, ?, ?)", *values)
+        values = (key.id, key.name, key.role, key.digest, key.created, key.revoked, key.expires, key.rate)
+        loops = None if key.loops is None else json.dumps(key.loops)
+        self._do(f"INSERT INTO keys ({_KEY}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", *values, loops)
 
     def revoke_key(self, key_id: str, time: int) -> bool:
         """Revoke an access key; False if no key has that id."""
         return bool(self._all("UPDATE keys SET revoked = coalesce(revoked, ?) WHERE id = ? RETURNING id", time, key_id))
+
+    # Sessions of the page --------------------------------------------------------------------------------------------
+
+    def add_session(self, digest: bytes, key_id: str, expires: int, now: int) -> None:
+        """Begin a session with a key, and forget those that ended before now."""
+        self._do("DELETE FROM sessions WHERE expires <= ?", now)
+        self._do("INSERT INTO sessions (digest, key_id, expires) VALUES (?, ?, ?)", digest, key_id, expires)
+
+    def session(self, digest: bytes, now: int) -> str | None:
+        """Id of the key with which a session began; None if there is none, or its time is over."""
+        rows = self._all("SELECT key_id FROM sessions WHERE digest = ? AND expires > ?", digest, now)
+        return rows[0][0] if rows else None
+
+    def end_session(self, digest: bytes) -> None:
+        """End a session."""
+        self._do("DELETE FROM sessions WHERE digest = ?", digest)

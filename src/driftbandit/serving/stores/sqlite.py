@@ -44,6 +44,11 @@ CREATE TABLE IF NOT EXISTS keys (
     id TEXT PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL, digest BLOB NOT NULL, created INTEGER NOT NULL,
     revoked INTEGER) STRICT, WITHOUT ROWID;
 """
+_SESSIONS = """
+CREATE TABLE IF NOT EXISTS sessions (
+    digest BLOB PRIMARY KEY, key_id TEXT NOT NULL, expires INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+"""
+_KEY_COLUMNS = {"expires": "INTEGER", "loops": "TEXT", "rate": "REAL"}
 _PRAGMAS = (
     "page_size = 8192",  # of a new file
     "journal_mode = WAL",
@@ -118,6 +123,10 @@ class SQLiteStore(SQLStore):
 
     def _connect(self) -> None:
         with _errors(self.path):
+            if not self.path.exists():
+                os.close(
+                    os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                )  # SQLite's other files follow
             self._db = apsw.Connection(str(self.path), vfs=self._vfs)
             self._db.set_busy_timeout(_BUSY_MS)
             self._check_owner()
@@ -130,7 +139,16 @@ class SQLiteStore(SQLStore):
             for table in CHECKED:
                 if "crc" not in {row[1] for row in self._db.execute(f"PRAGMA table_info({table})")}:
                     self._db.execute(f"ALTER TABLE {table} ADD COLUMN crc INTEGER")  # a store of an older version
+            self._add_key_columns()
             self._db.execute("COMMIT")
+
+    def _add_key_columns(self) -> None:
+        """Let keys of version 0.1.0 end, be for some loops only, and have a rate; and let people have sessions."""
+        self._db.execute(_SESSIONS)
+        known = {row[1] for row in self._db.execute("PRAGMA table_info(keys)")}
+        for name, kind in _KEY_COLUMNS.items():
+            if name not in known:
+                self._db.execute(f"ALTER TABLE keys ADD COLUMN {name} {kind}")
 
     def _check_owner(self) -> None:
         """Raise StoreError if the file is the database of another program."""
