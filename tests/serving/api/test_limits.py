@@ -27,7 +27,7 @@ from ..live import live
 
 PAGE = Path(__file__).parents[3] / "docs" / "service.md"
 JSON = {"content-type": "application/json"}
-PLACES, SECONDS = 20, 0.5
+PLACES, SECONDS, MEMORY = 20, 0.5, 2_000_000
 
 
 @dataclass
@@ -73,7 +73,7 @@ def services(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> Iterator
     small = Server(forks, f"sqlite:{folder / 'c.db'}", folder / "log", max_connections=PLACES, request_timeout=SECONDS)
     store = open_store(f"sqlite:{folder / 'b.db'}", writer=False)
     admin = {"authorization": f"Bearer {create_key(store, 'me', 'admin')[1]}"}
-    apps = build_app(f"sqlite:{folder / 'a.db'}", secure=False), build_app(f"sqlite:{folder / 'b.db'}")
+    apps = build_app(f"sqlite:{folder / 'a.db'}", secure=False, memory=MEMORY), build_app(f"sqlite:{folder / 'b.db'}")
     with ExitStack() as stack:
         clients = [
             stack.enter_context(httpx.Client(base_url=stack.enter_context(live(app)), timeout=60)) for app in apps
@@ -172,6 +172,13 @@ def too_often(services: Services) -> int:
     return max(services.keyed.get("/v1/loops", headers=key).status_code for _ in range(3))
 
 
+def too_much(services: Services) -> int:
+    """Open decisions fill the memory."""
+    for _ in range(10):
+        services.open.post("/v1/loops/x/decisions:batch", json={"decisions": [{"arms": ["a", "b"]}] * 1_000})
+    return int(services.open.post("/v1/loops/x/decisions", json={"arms": ["a", "b"]}).status_code)
+
+
 LARGE = b" " * (65 << 20)
 TRIES: dict[str, Callable[[Services], Any]] = {
     "characters of a name": lambda s: post(s, "/decisions", {"decision_id": "d" * 201}),
@@ -195,6 +202,7 @@ TRIES: dict[str, Callable[[Services], Any]] = {
     "names of the host, without keys": lambda s: s.open.get("/healthz", headers={"host": "evil"}).status_code,
     "content type, without keys": lambda s: post(s, "/decisions", content=b"{}"),
     "origin of a page": lambda s: s.open.get("/healthz", headers={"origin": "http://evil"}).status_code,
+    "memory of models and open decisions": too_much,
 }
 
 
