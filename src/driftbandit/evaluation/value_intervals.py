@@ -7,7 +7,8 @@ interval                  when
 `normal_interval`         the same, faster, for thousands of events or more that do not depend on each other
 `clopper_pearson`         rewards of 0 and 1 and few events: wide, and never too short if all weights are equal
 `cressie_read`            IPS with a few large weights: not symmetric, and inside the range of rewards
-`anytime.anytime_interval`  looked at again and again while the log grows
+`anytime.anytime_interval`  IPS, looked at again and again while the log grows
+`robust_sequences.dr_sequence`  the same for DR
 ========================  ===================================================================================
 """
 
@@ -112,7 +113,7 @@ def clopper_pearson(
     """
     from scipy.special import betaincinv  # noqa: PLC0415 - as above
 
-    w, r, span = _bounded(weights, rewards, low, high)
+    w, r, span = bounded(weights, rewards, low, high)
     tail = 0.5 - as_number("level", level, 0.0, 1.0) / 2.0
     if not w.any():
         return Interval(math.nan, low, high)
@@ -139,7 +140,7 @@ def cressie_read(
     """
     from scipy.stats import f  # noqa: PLC0415 - as above
 
-    w, r, _ = _bounded(weights, rewards, low, high)
+    w, r, _ = bounded(weights, rewards, low, high)
     alpha = 1.0 - as_number("level", level, 0.0, 1.0)
     count = len(w)
     if not count:
@@ -189,7 +190,7 @@ def _likely(w: Floats, r: Floats, unseen: float) -> float:
     return float(mass @ (w * r)) + max(0.0, 1.0 - float(mass @ w)) * float(r.mean())
 
 
-def _bounded(weights: ArrayLike, rewards: ArrayLike, low: float, high: float) -> tuple[Floats, Floats, float]:
+def bounded(weights: ArrayLike, rewards: ArrayLike, low: float, high: float) -> tuple[Floats, Floats, float]:
     """Weights, rewards, and the size of the range that the rewards must be in."""
     w, r = as_columns(weights=weights, rewards=rewards)
     low, high = as_number("low", low), as_number("high", high)

@@ -356,8 +356,8 @@ def test_bad_requests_are_refused():
 def test_the_table_names_the_better_and_the_worse():
     events, _ = made_events(6000, tilt=0.5, seed=1)
     policies = {"linucb": LinUCB(3), "contrary": _Contrary(), "again": RandomChoice(seed=3)}
-    values = shadow_values(policies, [events])
-    for interval, estimator in (("bootstrap", "dr"), ("normal", "sndr"), ("anytime", "ips")):
+    values = shadow_values(policies, [events], bounded=True)
+    for interval, estimator in (("bootstrap", "dr"), ("normal", "sndr"), ("anytime", "dr"), ("anytime", "ips")):
         rows = {row.name: row for row in compare_values(values, interval=interval, estimator=estimator)}
         assert list(rows) == ["logger", "uniform", "best arm", *policies]
         assert rows["logger"].verdict == "the baseline"
@@ -392,8 +392,8 @@ def test_a_table_needs_a_known_baseline_and_method():
         compare_values(values, baseline="loger")
     with pytest.raises(ValueError, match="interval: unknown 'boot'"):
         compare_values(values, interval="boot")
-    with pytest.raises(ValueError, match="estimator: expected 'ips'"):
-        compare_values(values, interval="anytime")
+    with pytest.raises(ValueError, match="estimator: expected 'ips' or 'dr'"):
+        compare_values(values, interval="anytime", estimator="snips")
     rows = compare_values(values, baseline="uniform")
     assert [row.verdict for row in rows][1] == "the baseline"
 
@@ -436,3 +436,27 @@ def test_made_logs_have_the_chances_they_say():
         next(make_log(rounds, chances[:5]))
     with pytest.raises(ValueError, match="chances: expected probabilities that add up to 1"):
         next(make_log(rounds, 2 * chances))
+
+
+def test_bounded_predictions_stay_among_the_rewards_so_far_and_are_otherwise_the_same():
+    events, _ = made_events(400, seed=4)
+    events.rewards[200:] *= 3.0
+    free = shadow_values({"mine": LinUCB(3)}, [events])
+    held = shadow_values({"mine": LinUCB(3)}, [events], bounded=True)
+    for name in ("mine", "uniform", "best arm"):
+        for column in ("predicted", "expected"):
+            one, other = getattr(free[name].sample, column), getattr(held[name].sample, column)
+            assert other[:201].min() >= -1e-12
+            assert other[:201].max() <= 1.0 + 1e-12
+            assert other.max() <= 3.0 + 1e-12
+            if (name, column) != ("uniform", "expected"):  # a mean over arms, of which some may be held
+                assert other == pytest.approx(
+                    np.clip(one, 0.0, np.maximum.accumulate(np.append(1.0, events.rewards[:-1]))), abs=1e-12
+                )
+    assert free["mine"].sample.predicted.min() < 0.0
+    with pytest.raises(ValueError, match=r"predicted, expected: .*bounded=True"):
+        compare_values(free, interval="anytime", estimator="dr", reward_range=(0.0, 3.0))
+    truth = held["uniform"].sample
+    model = RewardModel(3, bounded=True)
+    _, expected = model.follow(events, np.array([[k] * 400 for k in range(4)]))
+    assert truth.expected == pytest.approx(expected.mean(axis=0), abs=1e-12)
