@@ -116,7 +116,7 @@ def test_a_shadow_learns_every_reward_and_chooses_before_it_does():
     events, _ = made_events(200)
     watcher = Slow(LinUCB(3))
     value = shadow_values({"watcher": watcher}, [events])["watcher"]
-    displayed = events.displayed()
+    displayed = events.shown_places()
     assert watcher.learned == list(zip(events.arms[displayed].tolist(), events.rewards.tolist(), strict=True))
     assert value.share_accepted == 1.0
     policy = LinUCB(3)
@@ -143,7 +143,7 @@ def test_the_reward_model_never_saw_what_it_predicts():
 def test_the_reward_model_is_the_ridge_regression_of_the_past():
     events, _ = made_events(80)
     predicted, expected = RewardModel(3, ridge=2.0).follow(events, np.full((1, 80), -1))
-    design = np.column_stack([events.features[events.displayed()], np.full(80, 10.0)])
+    design = np.column_stack([events.features[events.shown_places()], np.full(80, 10.0)])
     for event in (0, 1, 40, 79):
         past = design[:event]
         theta = np.linalg.solve(2.0 * np.eye(4) + past.T @ past, past.T @ events.rewards[:event])
@@ -267,7 +267,7 @@ def test_changes_come_with_their_events():
     events, _ = made_events(6000, shift=3000, seed=2, dim=3)
     calm = Events(
         **{name: getattr(events, name) for name in Events.__slots__ if name != "rewards"},
-        rewards=np.where(np.arange(6000) < 3000, 1.0, -1.0) * events.features[events.displayed()][:, 0],
+        rewards=np.where(np.arange(6000) < 3000, 1.0, -1.0) * events.features[events.shown_places()][:, 0],
     )
     value = shadow_values({"dlinucb": DLinUCB(3, 0.05)}, cut(calm, 2000, 4000))["dlinucb"]
     event, change = value.changes[0]
@@ -460,3 +460,37 @@ def test_bounded_predictions_stay_among_the_rewards_so_far_and_are_otherwise_the
     model = RewardModel(3, bounded=True)
     _, expected = model.follow(events, np.array([[k] * 400 for k in range(4)]))
     assert truth.expected == pytest.approx(expected.mean(axis=0), abs=1e-12)
+
+
+def test_a_part_of_a_valuation_is_a_valuation_of_its_events():
+    events, _ = made_events(600, shift=300)
+    value = shadow_values({"mine": _Alarmed()}, [events])["mine"]
+    later = value[400:]
+    assert len(later) == 200
+    assert later.rows.tolist() == value.rows[400:].tolist()
+    assert later.times.tolist() == value.times[400:].tolist()
+    assert later.accepted.all()
+    assert later.terms("dr").value == pytest.approx(value.terms("dr")[400:].value)
+    assert [event for event, _ in value.changes] == [0, 250, 500]
+    assert [event for event, _ in later.changes] == [100]
+    assert [event for event, _ in value[-350:-50].changes] == [0, 250]
+    assert later.seconds == pytest.approx(value.seconds / 3)
+    assert (later.name, later.estimand, later.smallest_propensity) == ("mine", "shadow", value.smallest_propensity)
+    assert len(value[700:]) == 0
+    for part in (3, slice(None, None, 2)):
+        with pytest.raises(ValueError, match="part: expected a slice of consecutive events"):
+            value[part]
+
+
+class _Alarmed:
+    """Shows the first arm, and says at every 250th reward that something changed."""
+
+    def __init__(self):
+        self.rounds = 0
+
+    def choose(self, features, arms=None):
+        return 0
+
+    def learn(self, features, reward, arm=None):
+        self.rounds += 1
+        return (Change(self.rounds, "restarted", 0, {}),) if self.rounds % 250 == 1 else ()
