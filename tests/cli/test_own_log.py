@@ -74,7 +74,7 @@ def test_options_reach_the_evaluation(files, tmp_path):
         (["clicks.csv", "--items", "items.csv", "--policies", ""], "policies: expected at least one"),
         (["clicks.csv", "--items", "items.csv", "--logged", "guessed"], "logged: expected 'uniform'"),
         (["clicks.csv", "--items", "items.csv", "--estimand", "x"], "estimand: unknown 'x'"),
-        (["clicks.csv", "--items", "items.csv", "--interval", "anytime", "--estimator", "dr"], "expected 'ips'"),
+        (["clicks.csv", "--items", "items.csv", "--interval", "anytime", "--estimator", "sndr"], "expected 'ips'"),
     ],
 )
 @pytest.mark.usefixtures("files")

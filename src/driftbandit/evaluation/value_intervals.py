@@ -53,8 +53,12 @@ def bootstrap_interval(
     >>> interval.low < 0.1 < interval.high
     True
     """
-    columns = terms.columns() if other is None else np.vstack([terms.columns(), _paired(terms, other).columns()])
-    sums = np.add.reduceat(columns, _starts(terms.share), axis=1) if len(terms) else np.zeros((len(columns), 1))
+    both = [terms] if other is None else [terms, _paired(terms, other)]
+    if len(terms):  # one after the other, because the columns of a long log are large
+        starts = _starts(terms.share)
+        sums = np.vstack([np.add.reduceat(one.columns(), starts, axis=1) for one in both])
+    else:
+        sums = np.zeros((4 * len(both), 1))
 
     def difference(totals: Floats) -> Floats:
         return ratio(totals[:4]) - (ratio(totals[4:]) if other is not None else 0.0)

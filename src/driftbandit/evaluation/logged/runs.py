@@ -180,20 +180,20 @@ class _Passage:
         self._smallest = min(self._smallest, float(events.propensities.min()))
 
     def _results(self, count: int) -> dict[str, Valuation]:
-        shared = {name: np.concatenate(parts) for name, parts in self._shared.items()}
+        shared = {name: _joined(parts) for name, parts in self._shared.items()}
         rewards, everything = shared["rewards"], np.ones(count, dtype=bool)
         runs = {run.name: run for run in self._runs}
         # The logger's rewards are known, so they are the best prediction of themselves: every estimate is their mean.
         samples = {LOGGER: Sample(np.ones(count), rewards, rewards, rewards)}
         for place, name in enumerate(self._names):
-            weights, expected = np.concatenate(self._weights[place]), np.concatenate(self._expected[place])
+            weights, expected = _joined(self._weights[place]), _joined(self._expected[place])
             samples[name] = Sample(weights, rewards, shared["predicted"], expected)
         return {
             name: Valuation(
                 name=name,
                 estimand=self._estimand,
                 sample=sample,
-                accepted=np.concatenate(runs[name].accepted) if name in runs else everything,
+                accepted=_joined(runs[name].accepted) if name in runs else everything,
                 rows=shared["rows"],
                 times=shared["times"],
                 smallest_propensity=self._smallest,
@@ -202,6 +202,13 @@ class _Passage:
             )
             for name, sample in samples.items()
         }
+
+
+def _joined(parts: list[Any]) -> Any:
+    """The parts as one array; they are let go, because a long log must not be held twice."""
+    whole = np.concatenate(parts)
+    parts.clear()
+    return whole
 
 
 class _Run:
