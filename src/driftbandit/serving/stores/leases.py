@@ -23,7 +23,7 @@ from typing import Any
 
 import psycopg
 
-from driftbandit.serving.stores.base import Fenced
+from driftbandit.serving.stores.base import Fenced, StoreError
 
 LEASE_S = 5.0
 """How long a process that does not answer keeps its shards, in seconds."""
@@ -187,7 +187,7 @@ class Pulse(threading.Thread):
                 if db is None:
                     db = self._connect()
                 db.execute("UPDATE processes SET seen = now() WHERE id = %s", (self._process,))
-            except psycopg.Error:
+            except (psycopg.Error, StoreError):
                 if db is not None:
                     with contextlib.suppress(psycopg.Error):
                         db.close()
