@@ -152,14 +152,17 @@ class Models:
         self._changed[scope] = None
 
     def _bring(self, scope: str) -> SavedPolicy:
-        data = self._slab.get(scope) or self._load(scope) or self.fresh
+        data = self._slab.get(scope) or self._load(scope) or self._begin
         policy: SavedPolicy | None = None
         while self._hot and (len(self._hot) + 1) * self._cost > self._room:
             policy = self._cool(next(iter(self._hot)))
         if policy is None:
             policy = self._build()
+        elif data is None:
+            data = self.fresh
         self._slab.drop(scope)
-        policy.restore(unpack(data))
+        if data is not None:  # a policy that was just built is fresh
+            policy.restore(unpack(data))
         self._hot[scope] = policy
         return policy
 
