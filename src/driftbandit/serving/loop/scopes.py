@@ -193,16 +193,23 @@ class Models:
     # For the store -------------------------------------------------------------------------------------------------
 
     def freeze(self) -> None:
-        """Begin a snapshot: `take` returns what changed until now."""
-        self._frozen, self._changed = self._changed, {}
+        """Begin a snapshot: `take` returns what changed until now and was not handed out since."""
+        self._frozen |= self._changed
+        self._changed = {}
+        self._copies.clear()  # of a snapshot that was given up
 
     def take(self, most: int) -> list[tuple[str, bytes]]:
         """Some scopes as they were at `freeze`, with about `most` bytes at most; an empty list after the last."""
-        taken: list[tuple[str, bytes]] = []
-        while most > 0 and self._copies:
-            taken.append(self._copies.popitem())
-            most -= len(taken[-1][1])
-        return [*taken, *self._hand_out(self._frozen, most)]
+        copies: list[tuple[str, bytes]] = []
+        for copy in self._copies.items():
+            if most <= 0:
+                break
+            copies.append(copy)
+            most -= len(copy[1])
+        taken = self._hand_out(self._frozen, most)
+        for scope, _ in copies:
+            del self._copies[scope]
+        return [*copies, *taken]
 
     def spill(self, most: int) -> list[tuple[str, bytes]]:
         """Some scopes as they are now that changed longest ago, with about `most` bytes at most."""
@@ -210,11 +217,13 @@ class Models:
 
     def _hand_out(self, scopes: dict[str, None], most: int) -> list[tuple[str, bytes]]:
         taken: list[tuple[str, bytes]] = []
-        while most > 0 and scopes:
-            scope = next(iter(scopes))
-            del scopes[scope]
+        for scope in scopes:
+            if most <= 0:
+                break
             taken.append((scope, self._pack(scope)))
             most -= len(taken[-1][1])
+        for scope, _ in taken:  # only now: if one cannot be packed, none is handed out
+            del scopes[scope]
         return taken
 
     def trim(self, excess: int) -> None:
