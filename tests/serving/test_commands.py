@@ -20,7 +20,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from driftbandit.cli import app
-from driftbandit.serving.api.keys import Access, Keyring
+from driftbandit.serving.api.keys import Access, Keyring, create_key
 from driftbandit.serving.log import export
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
@@ -190,8 +190,10 @@ def test_what_is_no_store_is_named_and_left_alone(args: list[str], store: str, c
 
 @pytest.mark.parametrize("cut", [0.0, 0.3, 0.9])
 def test_a_store_that_lost_its_end_is_no_traceback(cut: float) -> None:
+    store = SQLiteStore(Path("driftbandit.db"))
     for number in range(50):
-        succeed("keys", "create", f"key {number}")
+        create_key(store, f"key {number}", "read")
+    store.close()
     whole = Path("driftbandit.db").read_bytes()
     Path("driftbandit.db").write_bytes(whole[: int(len(whole) * cut) + 50])
     for leftover in Path().glob("driftbandit.db-*"):
