@@ -23,8 +23,8 @@ def free_port() -> int:
 
 
 @contextmanager
-def live(app: Any, port: int | None = None) -> Iterator[str]:
-    """Yield the URL of the running application."""
+def live(app: Any, port: int | None = None, *, ready: bool = True) -> Iterator[str]:
+    """Yield the URL of the running application, with `ready` once it answers requests."""
     port = port or free_port()
     config = uvicorn.Config(
         app, port=port, log_level="error", access_log=False, lifespan="on", timeout_graceful_shutdown=1, ws="none"
@@ -35,6 +35,9 @@ def live(app: Any, port: int | None = None) -> Iterator[str]:
     deadline = time.monotonic() + 30
     while not server.started:
         assert thread.is_alive(), "the application did not start"
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    while ready and httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 503:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     try:

@@ -55,6 +55,7 @@ class Handlers:
 
     async def put_loop(self, request: Request, loop: str) -> Response:
         """Create or change a loop."""
+        self._service.runner.check_started()  # before anything is compiled for it
         given = _loop.decode(request.body)
         config = LoopConfig(**{name: getattr(given, name) for name in LoopConfig.__struct_fields__})
         try:
@@ -228,6 +229,7 @@ def make_app(service: Service, *, rate: float | None = None, hosts: frozenset[st
         *(routes, lambda: service.keyring, service.lifespan, rate, service.stop_streams),
         hosts=hosts,
         session=service.session,
+        begun=service.begun,
     )
     return app
 
