@@ -13,6 +13,8 @@ import httpx
 import numpy as np
 import uvicorn
 
+from driftbandit.serving.api.connections import Door, connections_of
+
 
 def free_port() -> int:
     """A port that nobody listens on."""
@@ -23,12 +25,14 @@ def free_port() -> int:
 
 
 @contextmanager
-def live(app: Any, port: int | None = None, *, ready: bool = True) -> Iterator[str]:
-    """Yield the URL of the running application, with `ready` once it answers requests."""
+def live(app: Any, port: int | None = None, *, ready: bool = True, door: Door | None = None) -> Iterator[str]:
+    """Yield the URL of the running application, with `ready` once it answers requests; `door` limits connections."""
     port = port or free_port()
     config = uvicorn.Config(
         app, port=port, log_level="error", access_log=False, lifespan="on", timeout_graceful_shutdown=1, ws="none"
     )
+    if door is not None:
+        app.door, config.http = door, connections_of(door)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()

@@ -24,6 +24,8 @@ logger = logging.getLogger("driftbandit")
 Result = TypeVar("Result")
 
 _MAX_STREAMS = 200
+_MAX_EXPORTS = 4
+"""How many logs are exported at once: each needs a connection to the store and memory of its own."""
 _LAST_WORDS_S = 2.0
 """How long a stop waits for an engine that is still being made; the process then ends without it."""
 SESSION_S = 12 * 3600
@@ -75,6 +77,8 @@ class Service:
         self._reader: Reader
         self.streams = 0
         """How many event streams are open."""
+        self.exports = 0
+        """How many logs are being exported."""
         self._stopping = asyncio.Event()
 
     @asynccontextmanager
@@ -148,7 +152,17 @@ class Service:
         """End a session, for all processes at once."""
         await self.read(lambda store: store.end_session(digest_of(token)))
 
-    # Event streams ---------------------------------------------------------------------------------------------------
+    # Exports and event streams ---------------------------------------------------------------------------------------
+
+    def begin_export(self) -> None:
+        """Take a place for an export, to be given back with `end_export`; raises HTTPError if there is none."""
+        if self.exports >= _MAX_EXPORTS:
+            raise HTTPError(429, "too many logs are being exported", {"retry-after": "10"})
+        self.exports += 1
+
+    def end_export(self) -> None:
+        """Give the place of an export back."""
+        self.exports -= 1
 
     def check_streams(self) -> None:
         """Raise HTTPError if no more event streams can be opened."""
