@@ -13,7 +13,7 @@ help:
 	@echo "make paper   redo the paper's tables and figures, those on data sets where DRIFTBANDIT_DATA has them (runs/paper/report.html)"
 	@echo "make arena   every policy in every kind of changing world (runs/arena); about an hour"
 	@echo "make bench   time choose + learn beside NumPy and other packages"
-	@echo "make soak    kill the service 100 times under load"
+	@echo "make soak    kill the service 100 times under load and stop it 20 times, on each store, then 15 minutes of mixed load"
 	@echo "make docs    write the documentation's tables and pictures anew (runs everything above but the tests)"
 	@echo "make lint    ruff, mypy and import-linter only"
 
@@ -52,8 +52,14 @@ bench: $(READY)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[bench]' || echo "some peers could not be installed; timing without them"
 	$(BIN)/driftbandit bench --out runs/bench
 
+# How much of it; for example: make soak KILLS=10 SLEEPS=4 SCOPES=1000 MINUTES=2
+KILLS ?= 100
+SLEEPS ?= 20
+SCOPES ?= 10000
+MINUTES ?= 15
 soak: $(READY)
-	DRIFTBANDIT_KILLS=100 $(BIN)/pytest tests/serving/test_crash.py
+	DRIFTBANDIT_KILLS=$(KILLS) DRIFTBANDIT_SLEEPS=$(SLEEPS) DRIFTBANDIT_SCOPES=$(SCOPES) DRIFTBANDIT_MINUTES=$(MINUTES) \
+	DRIFTBANDIT_POLICY=driftucb $(BIN)/pytest -s tests/serving/test_crash.py
 
 docs: bench
 	$(BIN)/python docs/refresh.py

@@ -38,7 +38,7 @@ def start(store: str, port: int, log: str, options: dict[str, Any]) -> int:
 
 
 def main() -> None:
-    rehearse(LoopConfig(policy="dlinucb", dim=3))
+    rehearse(LoopConfig(policy=os.environ.get("DRIFTBANDIT_POLICY", "dlinucb"), dim=3))
     for line in sys.stdin:
         order = json.loads(line)
         answer = os.waitpid(order["ended"], os.WNOHANG)[0] if "ended" in order else start(**order)

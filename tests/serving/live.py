@@ -13,6 +13,8 @@ import httpx
 import numpy as np
 import uvicorn
 
+from driftbandit.serving.api.connections import Door, connections_of
+
 
 def free_port() -> int:
     """A port that nobody listens on."""
@@ -23,18 +25,23 @@ def free_port() -> int:
 
 
 @contextmanager
-def live(app: Any, port: int | None = None) -> Iterator[str]:
-    """Yield the URL of the running application."""
+def live(app: Any, port: int | None = None, *, ready: bool = True, door: Door | None = None) -> Iterator[str]:
+    """Yield the URL of the running application, with `ready` once it answers requests; `door` limits connections."""
     port = port or free_port()
     config = uvicorn.Config(
         app, port=port, log_level="error", access_log=False, lifespan="on", timeout_graceful_shutdown=1, ws="none"
     )
+    if door is not None:
+        app.door, config.http = door, connections_of(door)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     deadline = time.monotonic() + 30
     while not server.started:
         assert thread.is_alive(), "the application did not start"
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    while ready and httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 503:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     try:

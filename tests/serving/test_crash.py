@@ -1,24 +1,39 @@
-"""Real service processes under load, killed at random: nothing acknowledged is lost, nothing is learned twice."""
+"""Real service processes under load, killed at random: nothing acknowledged is lost, nothing is learned twice.
+
+`make soak` does more of it: more kills, processes stopped for longer than their lease, thousands of scopes, and some
+minutes of mixed load at the end, during which memory must not grow.
+"""
 
 from __future__ import annotations
 
 import os
 import random
+import re
+import signal
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
+
 from driftbandit.client import Client, ServiceError
 from driftbandit.serving.engine.clock import wall
 from driftbandit.serving.engine.engine import Engine
-from driftbandit.serving.loop import events as log
+from driftbandit.serving.log.export import Wanted, read_log
 from driftbandit.serving.loop.events import Decided, Rewarded
 from driftbandit.serving.server import open_store
 
 from .conftest import Server
 
 KILLS = int(os.environ.get("DRIFTBANDIT_KILLS", "20"))
+SLEEPS = int(os.environ.get("DRIFTBANDIT_SLEEPS", "0"))
+SCOPES = int(os.environ.get("DRIFTBANDIT_SCOPES", "8"))
+MINUTES = float(os.environ.get("DRIFTBANDIT_MINUTES", "0"))
+POLICY = os.environ.get("DRIFTBANDIT_POLICY", "dlinucb")  # forks.py compiles it
+LONGEST_SLEEP_S = 8.0  # the lease has 5 seconds
+MORE_MEMORY = 1.1
+"""How many times what it had before a process may have at the end of the mixed load."""
 ARMS = [{"id": f"a{i}", "features": [i / 5, 1 - i / 5, 0.3]} for i in range(5)]
 
 
@@ -42,7 +57,7 @@ class Load:
         count = 0
         while not self.stopping:
             count += 1
-            ident, scope = f"{number}-{count}", f"user {rng.randrange(8)}"
+            ident, scope = f"{number}-{count}", f"user {rng.randrange(SCOPES)}"
             value = float(rng.random() < 0.5)
             self.tried[ident] = value
             client = rng.choice(clients)
@@ -59,6 +74,21 @@ class Load:
                 time.sleep(0.01)
         for client in clients:
             client.close()
+
+    def fill(self, url: str) -> None:
+        """Let every scope decide and learn once; to be called before other processes take shards."""
+        for start in range(0, SCOPES, 1000):
+            some = range(start, min(start + 1000, SCOPES))
+            decisions = [{"decision_id": f"fill-{n}", "scope": f"user {n}"} for n in some]
+            rewards = [{"decision_id": f"fill-{n}", "scope": f"user {n}", "value": 1.0} for n in some]
+            self.tried |= {f"fill-{n}": 1.0 for n in some}
+            decided = httpx.post(f"{url}/v1/loops/x/decisions:batch", json={"decisions": decisions}, timeout=60)
+            rewarded = httpx.post(f"{url}/v1/loops/x/rewards:batch", json={"rewards": rewards}, timeout=60)
+            for n, one, other in zip(some, decided.json()["results"], rewarded.json()["results"], strict=True):
+                with self._lock:
+                    self.decided[f"fill-{n}"] = one["decision"]["arm"]
+                    if other["status"] == 200:  # the window may have closed meanwhile
+                        self.rewarded[f"fill-{n}"] = 1.0
 
     def wait(self, count: int) -> None:
         """Wait until so many more rewards were acknowledged."""
@@ -82,15 +112,13 @@ def check(address: str, load: Load) -> None:
     engine.commit()
     decided: dict[str, Decided] = {}
     rewarded: dict[str, float] = {}
-    for shard in range(store.shards):
-        for _, body in store.events(engine.number("x"), shard, 0, 1_000_000):
-            event = log.decode(body)
-            if isinstance(event, Decided):
-                assert event.id not in decided, "decided twice"
-                decided[event.id] = event
-            elif isinstance(event, Rewarded):
-                assert event.id not in rewarded, "rewarded twice"
-                rewarded[event.id] = event.value
+    for _, _, event, _ in read_log(store.reader, Wanted("x", engine.number("x"))):
+        if isinstance(event, Decided):
+            assert event.id not in decided, "decided twice"
+            decided[event.id] = event
+        elif isinstance(event, Rewarded):
+            assert event.id not in rewarded, "rewarded twice"
+            rewarded[event.id] = event.value
     assert {ident: decided[ident].arm for ident in load.decided} == load.decided
     assert {ident: rewarded[ident] for ident in load.rewarded} == load.rewarded
     assert all(load.tried[ident] == value for ident, value in rewarded.items())
@@ -101,29 +129,71 @@ def check(address: str, load: Load) -> None:
     store.close()
 
 
-def crash(address: str, make_server: Callable[..., Server]) -> None:
+def crash(address: str, make_server: Callable[..., Server], processes: int = 1) -> None:
     rng = random.Random(7)
-    server = make_server(address, snapshot_every=60)
-    server.start()
-    client = Client(server.url, "x", timeout=10)
-    client.put_loop({"dim": 3, "policy": "dlinucb", "scoped": True, "window": 0.2})
+    servers = [make_server(address, snapshot_every=60 if SCOPES < 1000 else 2_000) for _ in range(processes)]
+    first = servers[0]
+    first.start()
+    client = Client(first.url, "x", timeout=120)
+    client.put_loop({"dim": 3, "policy": POLICY, "scoped": True, "window": 0.2})
     client.put_arms(ARMS)
     client.close()
-    load = Load([server.url])
+    load = Load([server.url for server in servers])
     try:
-        for _ in range(KILLS):
-            load.wait(rng.randrange(1, 40))
-            server.kill()  # wherever it is in serving the next ones
+        if SCOPES >= 1000:
+            load.fill(first.url)
+        for server in servers[1:]:
             server.start()
+        for sleeps in rng.sample([False] * KILLS + [True] * SLEEPS, KILLS + SLEEPS):
+            load.wait(rng.randrange(1, 40))
+            server = rng.choice(servers)
+            if sleeps:
+                os.kill(server.pid, signal.SIGSTOP)
+                time.sleep(rng.uniform(0.0, LONGEST_SLEEP_S))
+                os.kill(server.pid, signal.SIGCONT)
+            else:
+                server.kill()  # wherever it is in serving the next ones
+                server.start()
         load.wait(10)
+        if MINUTES:
+            mixed_load(servers, MINUTES * 60)
     finally:
         load.stop()
-    server.kill()
+    for server in servers:
+        server.kill()
     check(address, load)
 
 
+def mixed_load(servers: list[Server], seconds: float) -> None:
+    """Read besides: statistics, changes, models, metrics and the log. In the last quarter no process may have grown."""
+    began, taken = time.monotonic(), {server.url: ([0], [0]) for server in servers}
+    with httpx.Client(timeout=60) as client:
+        while (past := time.monotonic() - began) < seconds:
+            for server in servers:
+                for path in ("stats", "changes", "scopes"):
+                    answer = client.get(f"{server.url}/v1/loops/x/{path}")
+                    assert answer.status_code in (200, 307, 503), answer.text
+                with client.stream("GET", f"{server.url}/v1/loops/x/log") as export:
+                    for _ in zip(range(200), export.iter_raw(), strict=False):
+                        pass  # and leaves before the end
+                assert client.get(f"{server.url}/metrics").status_code == 200
+                if past > seconds / 4:
+                    taken[server.url][past > 3 * seconds / 4].append(memory(server.pid))
+            time.sleep(0.5)
+    for before, at_end in taken.values():
+        print(f"memory: at most {max(before) >> 20} MiB before the last quarter, {max(at_end) >> 20} MiB in it")
+        assert max(at_end) < MORE_MEMORY * max(before)
+
+
+def memory(process: int) -> int:
+    """Bytes of memory that a process has."""
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
+    assert found is not None
+    return int(found[1]) << 10
+
+
 def test_postgresql_survives_being_killed(database: str, make_server: Callable[..., Server]) -> None:
-    crash(database, make_server)
+    crash(database, make_server, 2 if SLEEPS else 1)
 
 
 def test_sqlite_survives_being_killed(tmp_path: Path, make_server: Callable[..., Server]) -> None:

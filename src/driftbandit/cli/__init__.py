@@ -14,11 +14,11 @@ import typer
 from driftbandit.cli.bench import bench
 from driftbandit.cli.contests import arena, compare, policies
 from driftbandit.cli.data import data
+from driftbandit.cli.learning import learn
 from driftbandit.cli.own_log import audit, evaluate
 from driftbandit.cli.paper import advise, paper
-from driftbandit.cli.service import demo, keys, rerun, serve
+from driftbandit.cli.service import demo, keys, rerun, serve, warm
 from driftbandit.cli.store import store
-from driftbandit.cli.warm import learn
 
 app = typer.Typer(
     name="driftbandit",
@@ -41,7 +41,7 @@ def main(
         raise typer.Exit
 
 
-for command in (audit, evaluate, learn, compare, arena, paper, data, advise, policies, bench, serve, demo):
+for command in (audit, evaluate, learn, compare, arena, paper, data, advise, policies, bench, serve, demo, warm):
     app.command()(command)
 app.add_typer(keys, name="keys")
 app.add_typer(store, name="store")

@@ -1,4 +1,4 @@
-"""The commands of the decision service: `driftbandit serve`, `demo`, `keys` and `rerun`."""
+"""The commands of the decision service: `driftbandit serve`, `demo`, `warm`, `keys` and `rerun`."""
 
 from __future__ import annotations
 
@@ -139,6 +139,24 @@ def demo(
         from driftbandit.serving.demo import run_demo
 
         run_demo(port, period=period, rate=rate, seed=seed, say=typer.echo)
+
+
+def warm(
+    dim: Annotated[int, typer.Option(help="Number of features of an arm.", min=1, max=2000)] = 25,
+) -> None:
+    r"""Compile all policies ahead, so that the first start and the first loop of a policy do not wait for it.
+
+    Numba keeps the compiled code in NUMBA_CACHE_DIR, by default beside the package. Needs pip install
+    'driftbandit\[serve]'.
+
+    Example: NUMBA_CACHE_DIR=/var/cache/driftbandit driftbandit warm
+    """
+    with friendly_errors():
+        _need_serve()
+        from driftbandit.serving.engine.warmup import warm as compile_all
+
+        for policy in compile_all(dim):
+            typer.echo(f"compiled {policy}")
 
 
 _UNITS = {"m": 60, "h": 3600, "d": 86_400}

@@ -144,7 +144,7 @@ def run_demo(port: int, *, period: float, rate: float, seed: int, say: Callable[
             signal.signal(number, leave)
         say("starting ...")
         server.run(sockets=[listening])
-        if not server.started:
+        if not server.began:
             raise ValueError("the service did not start")
         say("stopped")
 

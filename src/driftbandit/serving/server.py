@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import logging
 import os
 import socket
 import ssl
@@ -25,6 +27,8 @@ from driftbandit.serving.loop.events import Configured, encode
 from driftbandit.serving.loop.model import loop_of
 from driftbandit.serving.page.handlers import Page
 from driftbandit.serving.stores.base import Store, VersionConflict, without_password
+
+logger = logging.getLogger("driftbandit")
 
 _COLLECTIONS = (10_000, 20, 20)
 """When Python looks for cyclic garbage: seldom, since requests leave next to none."""
@@ -71,9 +75,14 @@ def build_app(
     """
     rehearsals, clock = Rehearsals(), Clock()
 
-    def make_engine(opened: Store, wake: Callable[[], None]) -> Engine:
+    def make_engine(opened: Store, wake: Callable[[], None], say: Callable[[str], None]) -> Engine:
         for row in opened.loops():
-            rehearsals.run(settings(row))
+            config = settings(row)
+            say(
+                f"compiling {config.policy}{'' if config.dim is None else f', dim {config.dim}'}, for loop {row.name!r}"
+            )
+            rehearsals.run(config)
+        say("taking shards of loops")
         return Engine(
             opened,
             clock,
@@ -142,7 +151,7 @@ def serve(app: App, host: str, port: int, started: Callable[[], object] = lambda
     """
     server = make_server(app, host, port, started, **options)
     server.run()
-    if not server.started:
+    if not server.began:
         raise SystemExit(3)  # as uvicorn's own command does; its log says why
 
 
@@ -158,7 +167,9 @@ def make_server(
     log_format: Format | None = None,
     access_log: bool = False,
 ) -> Any:
-    """A uvicorn server that says when it has started, and closes open event streams when it is told to stop.
+    """A uvicorn server that says when requests can be answered, and closes open event streams when it is told to stop.
+
+    It listens as soon as the store is open; until the application has begun, requests are answered with status 503.
 
     Parameters
     ----------
@@ -189,15 +200,30 @@ def make_server(
         configure(log_format, answers=access_log)
 
     class Server(uvicorn.Server):
+        began = True
+        """False if the application could not begin."""
+
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets)
+            self.began = self.started
+            if self.started:
+                self._beginning = asyncio.create_task(self._begin())
+
+        async def _begin(self) -> None:
+            try:
+                if app.begun is not None:
+                    await app.begun()
+            except Exception as error:
+                logger.error("the service cannot start: %s", error)
+                self.began, self.should_exit = False, True
+                return
             gc.collect()
             gc.freeze()  # modules, routes and compiled code stay, so no collection needs to look at them again
             gc.set_threshold(*_COLLECTIONS)
-            if self.started:
-                started()
+            started()
 
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            self._beginning.cancel()
             app.stop()
             await super().shutdown(sockets)
 

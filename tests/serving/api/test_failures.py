@@ -22,7 +22,7 @@ def test_a_failing_disk_is_a_503_and_then_over(tmp_path: Path, kind: str) -> Non
     path = tmp_path / "a.db"
     service = Service(
         lambda: SQLiteStore(path, vfs="failing"),
-        lambda store, wake: Engine(store, wall, background=True, wake=wake),
+        lambda store, wake, say: Engine(store, wall, background=True, wake=wake),
         lambda: SQLiteStore(path, writer=False),
         secure=False,
     )

@@ -17,8 +17,10 @@ import pytest
 
 from driftbandit.serving.api import service
 from driftbandit.serving.api.app import App
+from driftbandit.serving.api.connections import Door
 from driftbandit.serving.api.keys import create_key
 from driftbandit.serving.engine import thread
+from driftbandit.serving.log import export
 from driftbandit.serving.server import build_app, open_store
 from driftbandit.serving.stores.base import Store
 
@@ -76,7 +78,10 @@ def services(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> Iterator
     apps = build_app(f"sqlite:{folder / 'a.db'}", secure=False, memory=MEMORY), build_app(f"sqlite:{folder / 'b.db'}")
     with ExitStack() as stack:
         clients = [
-            stack.enter_context(httpx.Client(base_url=stack.enter_context(live(app)), timeout=60)) for app in apps
+            stack.enter_context(
+                httpx.Client(base_url=stack.enter_context(live(app, door=Door(stalled=SECONDS))), timeout=60)
+            )
+            for app in apps
         ]
         small.start()
         stack.callback(small.stop)
@@ -150,6 +155,28 @@ def streams(services: Services) -> int:
         return services.open.get("/v1/loops/x/stream").status_code
 
 
+def exports(services: Services) -> int:
+    with services.patch.context() as patch:
+        patch.setattr(service, "_MAX_EXPORTS", service._MAX_EXPORTS - 4)
+        return services.open.get("/v1/loops/x/log").status_code
+
+
+def stalled(services: Services) -> str:
+    """Endless lines, of which nothing is taken."""
+    assert Door().stalled == 60.0
+    with (
+        services.patch.context() as patch,
+        socket.create_connection(("127.0.0.1", services.open.base_url.port or 0), timeout=20) as connection,
+    ):
+        patch.setitem(export.FORMATS, "ndjson", lambda *wanted: (b" " * (1 << 20) for _ in iter(int, 1)))
+        connection.sendall(b"GET /v1/loops/x/log HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        deadline = time.monotonic() + 20
+        while not measured(services, 'driftbandit_connections_closed_total{why="stalled"}'):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    return "closed"
+
+
 def waiting(services: Services) -> int:
     assert thread.MAX_WAITING == 20_000
     with services.patch.context() as patch:
@@ -194,6 +221,8 @@ TRIES: dict[str, Callable[[Services], Any]] = {
     "connections, all at work": full,
     "idle connection": idle,
     "event streams": streams,
+    "exports of logs at once": exports,
+    "time in which a client takes nothing of its answer": stalled,
     "commands that wait": waiting,
     "requests of a key per second": too_often,
     "life of a key": lambda s: s.keyed.get("/v1/loops", headers=s.key(seconds=-1.0)).status_code,

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import DecisionRequest, RewardRequest
 from driftbandit.serving.engine.thread import Runner
 from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.loop.learner import Learner
 from driftbandit.serving.loop.state import State
 from driftbandit.serving.loop.windows import Open
+from driftbandit.serving.stores.sqlite import SQLiteStore
 
 from ..world import World
 
@@ -58,11 +58,11 @@ def test_commands_that_wait_with_a_failing_one_are_answered(tmp_path: Path, bad:
     world.store.close()
 
     async def run() -> tuple[list[Any], list[Any], bool]:
-        def make(*wake: Any) -> Engine:
+        def open_store() -> SQLiteStore:
             world.open()
-            return world.engine
+            return world.store
 
-        runner = Runner(make, asyncio.get_running_loop())
+        runner = Runner(open_store, lambda *given: world.engine, asyncio.get_running_loop())
         runner.start()
         await runner.started
         go_on = threading.Event()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -16,7 +17,7 @@ from driftbandit.serving import server
 from driftbandit.serving.engine import warmup as rehearsal
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.warmup import Rehearsals, rehearse
-from driftbandit.serving.loop.config import LoopConfig
+from driftbandit.serving.loop.config import SERVED, LoopConfig
 from driftbandit.serving.loop.events import Configured, Refused, encode
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
@@ -167,3 +168,41 @@ def test_rehearsals_in_the_background_happen_once(monkeypatch: pytest.MonkeyPatc
         pass
     rehearsals.run(config)
     assert calls == ["ucb1"]
+
+
+# Compiles one policy ahead as `driftbandit warm` does, and counts the kernels that Numba's cache did not have.
+_WARM = """
+import gc
+from typer.testing import CliRunner
+from numba.core.dispatcher import Dispatcher
+from driftbandit.cli import app
+from driftbandit.serving.engine import warmup
+
+warmup.SERVED = ("ucb1",)
+assert CliRunner().invoke(app, ["warm"]).output == "compiled ucb1\\n"
+found = [d for d in gc.get_objects() if isinstance(d, Dispatcher) and d.py_func.__module__.startswith("driftbandit")]
+print(sum(sum(d.stats.cache_misses.values()) for d in found))
+"""
+
+
+def test_what_was_compiled_ahead_is_not_compiled_again(tmp_path: Path) -> None:
+    missing = [
+        int(
+            subprocess.run(
+                [sys.executable, "-c", _WARM],
+                stdout=subprocess.PIPE,
+                env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)},
+                check=True,
+            ).stdout
+        )
+        for _ in range(2)
+    ]
+    assert missing[0] > 0
+    assert missing[1] == 0
+
+
+def test_all_policies_are_compiled_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    rehearsed: dict[str, int | None] = {}
+    monkeypatch.setattr(rehearsal, "rehearse", lambda config: rehearsed.update({config.policy: config.dim}))
+    assert tuple(rehearsal.warm(7)) == SERVED == tuple(rehearsed)
+    assert (rehearsed["driftucb"], rehearsed["ucb1"]) == (7, None)

@@ -35,7 +35,7 @@ from driftbandit.serving.api.keys import Keyring
 from driftbandit.serving.api.logs import access, begin_request, log_answer
 from driftbandit.serving.api.routes import Route, RoutingTable
 from driftbandit.serving.engine.messages import check_name
-from driftbandit.serving.engine.thread import TooBusy, Unavailable
+from driftbandit.serving.engine.thread import Starting, TooBusy, Unavailable
 from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.stores.base import StoreError
 
@@ -81,6 +81,8 @@ class App:
         Asynchronous context manager around the application's life.
     stop : callable, optional
         Closes open event streams. A server calls it when it stops, before it waits for the answers under way.
+    begun : callable, optional
+        Waits until requests can be answered, which may be some time after the server listens.
     """
 
     def __init__(
@@ -92,8 +94,10 @@ class App:
         stop: Callable[[], None] = lambda: None,
         hosts: frozenset[str] | None = None,
         session: Callable[[str], Awaitable[str | None]] | None = None,
+        begun: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.stop = stop
+        self.begun = begun
         self._admission = Admission(keyring, hosts, session, rate)
         self.routes: list[Route] = []
         self._table = RoutingTable()
@@ -161,6 +165,8 @@ class App:
             answer = _error(307 if address else error.status, str(error), headers)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             answer = _error(422, str(error)[:1000] or type(error).__name__)
+        except Starting as error:
+            answer = _error(503, str(error), _RETRY)
         except (Unavailable, StoreError) as error:
             answer = _error(503, f"not durable: {error}", _RETRY)
         except TooBusy:

@@ -1,4 +1,5 @@
-"""Limits on connections: how many there are, how long a request may take to arrive, and how large its head may be.
+"""Limits on connections: how many there are, how long a request may take to arrive and an answer to be taken, and how
+large a head may be.
 
 uvicorn's parser has none of these. When all places are taken, a new connection gets the place of the one that has
 waited longest for the rest of its request, so that many half requests do not keep whole ones out.
@@ -19,6 +20,8 @@ from driftbandit.serving.api import errors as problems
 
 BODY_RATE = 16 << 10
 """Bytes per second that a body must bring to get more time than the head."""
+STALLED_S = 60.0
+"""How long a client may take nothing of an answer that waits for it, in seconds."""
 _SPARE_FILES = 64
 """Open files that the service needs besides its connections."""
 
@@ -39,7 +42,9 @@ class Door:
         How many connections are open.
     closed : Counter
         Connections that the service ended, by reason: 'head' (too large), 'slow', 'crowded' (another one got their
-        place) and 'full' (all places were taken by whole requests).
+        place), 'full' (all places were taken by whole requests) and 'stalled' (the client took nothing of its answer).
+    stalled : float
+        Seconds for which a client may take nothing of an answer.
     """
 
     most: int = 1000
@@ -47,6 +52,7 @@ class Door:
     head: int = 16 << 10
     open: int = 0
     closed: Counter[str] = field(default_factory=Counter)
+    stalled: float = STALLED_S
     waiting: dict[Connection, None] = field(default_factory=dict)
     """Connections that wait for a request or the rest of one, the longest first."""
 
@@ -61,6 +67,7 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         door = self.door
         self._timer: asyncio.TimerHandle | None = None
+        self._stalling: asyncio.TimerHandle | None = None
         self._head = 0
         self._body = 0
         self._in_head = True
@@ -77,7 +84,18 @@ class Connection(HttpToolsProtocol):
         """Give the place back."""
         self.door.open -= 1
         self._stop_waiting()
+        self._stop_stalling()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The client takes its answer slower than it is made, or not at all; give it some time."""
+        super().pause_writing()
+        self._stalling = self.loop.call_later(self.door.stalled, self._stalled)
+
+    def resume_writing(self) -> None:
+        """The client has taken what waited for it."""
+        self._stop_stalling()
+        super().resume_writing()
 
     def data_received(self, data: bytes) -> None:
         """Take the next piece of a request."""
@@ -149,6 +167,16 @@ class Connection(HttpToolsProtocol):
             self._timer = self.loop.call_later(left, self._too_slow)
         else:
             self._end("slow", 408, "the request took too long to arrive")
+
+    def _stop_stalling(self) -> None:
+        if self._stalling is not None:
+            self._stalling.cancel()
+            self._stalling = None
+
+    def _stalled(self) -> None:
+        """End a connection whose client takes nothing; what waits for it is thrown away."""
+        self.door.closed["stalled"] += 1
+        self.transport.abort()
 
     def _refuse_head(self) -> None:
         self._end("head", 431, f"the head of a request may have at most {self.door.head:,} bytes")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Generator
 from typing import Any
 
 import msgspec
@@ -55,6 +55,7 @@ class Handlers:
 
     async def put_loop(self, request: Request, loop: str) -> Response:
         """Create or change a loop."""
+        self._service.runner.check_started()  # before anything is compiled for it
         given = _loop.decode(request.body)
         config = LoopConfig(**{name: getattr(given, name) for name in LoopConfig.__struct_fields__})
         try:
@@ -161,9 +162,10 @@ class Handlers:
         shard = views.whole_number("shard", query["shard"], 0, shards - 1) if "shard" in query else None
         if after and shard is None and shards > 1:
             raise HTTPError(422, f"after: each of the {shards} shards has numbers of its own; say which with shard=")
+        self._service.begin_export()
         pieces = export.FORMATS[kind](self._service.open_reader, export.Wanted(loop, number, shard, after))
-        disposition = f'attachment; filename="log.{kind}"'.encode()
-        return Stream(_in_threads(pieces), export.MEDIA_TYPES[kind], ((b"content-disposition", disposition),))
+        disposition = ((b"content-disposition", f'attachment; filename="log.{kind}"'.encode()),)
+        return Stream(_in_threads(pieces), export.MEDIA_TYPES[kind], disposition, self._service.end_export)
 
     async def stream(self, request: Request, loop: str) -> Stream:
         """Changes and counts as they happen."""
@@ -173,7 +175,7 @@ class Handlers:
         cursor = views.cursor_of("" if last is None else last.decode("latin-1"))
         return Stream(self._events(loop, number, cursor), b"text/event-stream")
 
-    async def _events(self, name: str, number: int, cursor: dict[int, int]) -> AsyncIterator[bytes]:
+    async def _events(self, name: str, number: int, cursor: dict[int, int]) -> AsyncGenerator[bytes]:
         service, before = self._service, b""
         with service.stream():
             yield b"retry: 1000\n\n"
@@ -214,7 +216,7 @@ def make_app(service: Service, *, rate: float | None = None, hosts: frozenset[st
             loops = await service.call(views.loop_counts)
         except (Unavailable, TooBusy):
             loops = {}
-        page = metrics.render(app, service.runner, service.streams, loops, service.clock)
+        page = metrics.render(app, service, loops)
         return Response(200, page, metrics.MEDIA_TYPE)
 
     async def show_openapi(request: Request) -> Response:
@@ -228,6 +230,7 @@ def make_app(service: Service, *, rate: float | None = None, hosts: frozenset[st
         *(routes, lambda: service.keyring, service.lifespan, rate, service.stop_streams),
         hosts=hosts,
         session=service.session,
+        begun=service.begun,
     )
     return app
 
@@ -268,7 +271,16 @@ def _reward(engine: Engine, name: str, given: list[BatchReward | Problem]) -> vi
     return views.RewardResults(results)
 
 
-async def _in_threads(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Iterate over a generator whose steps may block."""
-    while (piece := await asyncio.to_thread(next, pieces, None)) is not None:
-        yield piece
+async def _in_threads(pieces: Generator[bytes]) -> AsyncGenerator[bytes]:
+    """Iterate over a generator whose steps may block, and close it at the end, when its last step is over."""
+    steps: list[asyncio.Task[bytes | None]] = []
+    try:
+        while True:
+            steps = [asyncio.create_task(asyncio.to_thread(next, pieces, None))]
+            piece = await asyncio.shield(steps[0])
+            if piece is None:
+                return
+            yield piece
+    finally:
+        await asyncio.gather(*steps, return_exceptions=True)  # a generator cannot be closed while it runs
+        await asyncio.to_thread(pieces.close)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import parse_qs
@@ -87,11 +88,12 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """An answer in pieces."""
+    """An answer in pieces; `ended` is called after the last one, or when the client has gone."""
 
-    pieces: AsyncIterator[bytes]
+    pieces: AsyncGenerator[bytes]
     media_type: bytes
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    ended: Callable[[], None] = lambda: None
 
 
 class Gone(Exception):
@@ -151,18 +153,25 @@ async def send_response(answer: Response, send: Send, extra: Headers, head: bool
 async def send_stream(stream: Stream, receive: Receive, send: Send, extra: Headers, head: bool) -> None:
     """Send an answer in pieces, until it ends or the client goes away."""
     headers = [(b"content-type", stream.media_type), (b"cache-control", b"no-store"), *stream.headers, *extra]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    if head:
-        await send({"type": "http.response.body", "body": b""})
-        return
+    try:
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        if head:
+            await send({"type": "http.response.body", "body": b""})
+        else:
+            await _send_pieces(stream.pieces, receive, send)
+    finally:
+        stream.ended()
 
+
+async def _send_pieces(pieces: AsyncGenerator[bytes], receive: Receive, send: Send) -> None:
     async def gone() -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
 
     async def pump() -> None:
-        async for piece in stream.pieces:
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        async with aclosing(pieces):
+            async for piece in pieces:
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
 
     tasks = {asyncio.ensure_future(gone()), asyncio.ensure_future(pump())}

@@ -9,8 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from driftbandit.serving.api.app import BUCKETS, App
-from driftbandit.serving.engine.clock import Clock
-from driftbandit.serving.engine.thread import Runner
+from driftbandit.serving.api.service import Service
 
 MEDIA_TYPE = b"text/plain; version=0.0.4; charset=utf-8"
 MOST_LOOPS = 100
@@ -28,10 +27,8 @@ _LOOP_COUNTS = {
 
 
 class _Collector:
-    def __init__(
-        self, app: App, runner: Runner, streams: int, loops: Mapping[str, Mapping[str, int]], clock: Clock | None
-    ) -> None:
-        self._app, self._runner, self._streams, self._loops, self._clock = app, runner, streams, loops, clock
+    def __init__(self, app: App, service: Service, loops: Mapping[str, Mapping[str, int]]) -> None:
+        self._app, self._service, self._loops = app, service, loops
 
     def collect(self) -> Iterator[Metric]:
         """The metrics that Prometheus collects."""
@@ -47,7 +44,7 @@ class _Collector:
             seconds.add_metric([route], list(zip(ends, accumulate(timing.counts), strict=True)), timing.total)
         yield seconds
         yield from _loops(self._loops)
-        runner = self._runner
+        runner, clock = self._service.runner, self._service.clock
         yield CounterMetricFamily("driftbandit_events", "Events made durable", value=runner.events)
         yield CounterMetricFamily("driftbandit_commits", "Commits", value=runner.commits)
         yield CounterMetricFamily("driftbandit_commit_seconds", "Time spent in commits", value=runner.commit_seconds)
@@ -61,7 +58,8 @@ class _Collector:
         yield GaugeMetricFamily("driftbandit_waiting", "Commands that wait", value=runner.waiting)
         yield GaugeMetricFamily("driftbandit_ready", "Whether decisions are taken", value=float(runner.ready))
         yield from _connections(self._app)
-        yield GaugeMetricFamily("driftbandit_streams", "Open streams", value=self._streams)
+        yield GaugeMetricFamily("driftbandit_streams", "Open streams", value=self._service.streams)
+        yield GaugeMetricFamily("driftbandit_exports", "Exports of logs under way", value=self._service.exports)
         if runner.engine is not None:
             about = "Whether a snapshot or models that memory has no room for are being written"
             yield GaugeMetricFamily("driftbandit_saving", about, value=float(runner.engine.busy))
@@ -69,10 +67,10 @@ class _Collector:
             yield GaugeMetricFamily("driftbandit_memory_bytes", about, value=runner.engine.memory)
             about = "Seconds by which the time of some loop is ahead of the clock, at most"
             yield GaugeMetricFamily("driftbandit_loop_ahead_seconds", about, value=runner.engine.ahead())
-        if self._clock is not None:
+        if clock is not None:
             about = "Seconds by which the machine's clock was set ahead since the start"
-            yield GaugeMetricFamily("driftbandit_clock_off_seconds", about, value=self._clock.off)
-            yield CounterMetricFamily("driftbandit_clock_steps", "Times the clock was set", value=self._clock.steps)
+            yield GaugeMetricFamily("driftbandit_clock_off_seconds", about, value=clock.off)
+            yield CounterMetricFamily("driftbandit_clock_steps", "Times the clock was set", value=clock.steps)
 
 
 def _connections(app: App) -> Iterator[Metric]:
@@ -82,7 +80,7 @@ def _connections(app: App) -> Iterator[Metric]:
         closed = CounterMetricFamily(
             "driftbandit_connections_closed", "Connections that a limit ended, by the limit", labels=["why"]
         )
-        for why in ("head", "slow", "crowded", "full"):
+        for why in ("head", "slow", "crowded", "full", "stalled"):
             closed.add_metric([why], door.closed[why])
         yield closed
 
@@ -102,10 +100,8 @@ def _loops(loops: Mapping[str, Mapping[str, int]]) -> Iterator[Metric]:
         yield family
 
 
-def render(
-    app: App, runner: Runner, streams: int, loops: Mapping[str, Mapping[str, int]], clock: Clock | None
-) -> bytes:
+def render(app: App, service: Service, loops: Mapping[str, Mapping[str, int]]) -> bytes:
     """All metrics as text; `loops` are the counts of each loop."""
     registry = CollectorRegistry()
-    registry.register(_Collector(app, runner, streams, loops, clock))
+    registry.register(_Collector(app, service, loops))
     return generate_latest(registry)

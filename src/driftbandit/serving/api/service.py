@@ -24,7 +24,10 @@ logger = logging.getLogger("driftbandit")
 Result = TypeVar("Result")
 
 _MAX_STREAMS = 200
-_PATIENCE_S = 2.0
+_MAX_EXPORTS = 4
+"""How many logs are exported at once: each needs a connection to the store and memory of its own."""
+_LAST_WORDS_S = 2.0
+"""How long a stop waits for an engine that is still being made; the process then ends without it."""
 SESSION_S = 12 * 3600
 """How long a person stays signed in to the page, in seconds."""
 
@@ -41,7 +44,7 @@ class Service:
     open_store : callable
         Opens the store for writing; called in the engine's thread.
     make_engine : callable
-        Makes an engine from that store, and from a function that wakes the engine's thread.
+        Makes an engine; see `Runner`.
     open_reader : callable
         Opens the store for reading.
     rehearse : callable
@@ -56,7 +59,7 @@ class Service:
     def __init__(
         self,
         open_store: Callable[[], Store],
-        make_engine: Callable[[Store, Callable[[], None]], Engine],
+        make_engine: Callable[[Store, Callable[[], None], Callable[[str], None]], Engine],
         open_reader: Callable[[], Store],
         *,
         rehearse: Callable[[LoopConfig], None] = lambda config: None,
@@ -74,35 +77,35 @@ class Service:
         self._reader: Reader
         self.streams = 0
         """How many event streams are open."""
+        self.exports = 0
+        """How many logs are being exported."""
         self._stopping = asyncio.Event()
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Start the engine, and stop it at the end."""
+        """Open the store and read the keys, then let the engine start, and stop it at the end."""
         self._stopping = asyncio.Event()
         watch = (lambda: None) if self.clock is None else self.clock.watch
-        make = lambda wake: self._make_engine(self._open_store(), wake)  # noqa: E731
-        self.runner = Runner(make, asyncio.get_running_loop(), watch)
-        self.runner.start()
-        await self.runner.started
+        self.runner = runner = Runner(self._open_store, self._make_engine, asyncio.get_running_loop(), watch)
+        runner.start()
+        await runner.opened
         self._reader = Reader(self.open_reader())
         if self._secure:
             self.keyring = Keyring(self._reader.store)
         chores = asyncio.create_task(self._refresh())
-        await self._wait_for_shards()
         try:
             yield
         finally:
             self._stopping.set()
             chores.cancel()
-            self.runner.stop()
-            await asyncio.to_thread(self.runner.join)
+            runner.stop()
+            await asyncio.to_thread(runner.join, None if runner.started.done() else _LAST_WORDS_S)
             self._reader.close()
 
-    async def _wait_for_shards(self) -> None:
-        """Wait a little while shards are being read, so that a small service answers its very first request."""
-        patience = asyncio.get_running_loop().time() + _PATIENCE_S
-        while not self.runner.loaded and asyncio.get_running_loop().time() < patience:
+    async def begun(self) -> None:
+        """Wait until requests can be answered; raises what keeps the engine from starting for ever."""
+        await asyncio.shield(self.runner.started)
+        while self.unready() is not None:
             await asyncio.sleep(0.01)
 
     async def _refresh(self) -> None:
@@ -119,9 +122,9 @@ class Service:
         """Why decisions cannot be taken or the store cannot be read; None if all is well."""
         runner = self.runner
         if not runner.ready:
-            return runner.error or "starting"
+            return runner.error or runner.doing
         if not runner.loaded:
-            return f"{runner.loading} shards of loops are being read"
+            return f"{runner.loading} of {runner.shards} shards of loops are being read"
         return None if self._reader.error is None else f"the store cannot be read: {self._reader.error}"
 
     async def read(self, question: Callable[[Store], Result]) -> Result:
@@ -149,7 +152,17 @@ class Service:
         """End a session, for all processes at once."""
         await self.read(lambda store: store.end_session(digest_of(token)))
 
-    # Event streams ---------------------------------------------------------------------------------------------------
+    # Exports and event streams ---------------------------------------------------------------------------------------
+
+    def begin_export(self) -> None:
+        """Take a place for an export, to be given back with `end_export`; raises HTTPError if there is none."""
+        if self.exports >= _MAX_EXPORTS:
+            raise HTTPError(429, "too many logs are being exported", {"retry-after": "10"})
+        self.exports += 1
+
+    def end_export(self) -> None:
+        """Give the place of an export back."""
+        self.exports -= 1
 
     def check_streams(self) -> None:
         """Raise HTTPError if no more event streams can be opened."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from driftbandit.serving.engine.engine import Engine
-from driftbandit.serving.stores.base import StoreError
+from driftbandit.serving.stores.base import Store, StoreError
 from driftbandit.serving.stores.retries import Backoff
 
 logger = logging.getLogger("driftbandit")
@@ -32,8 +32,16 @@ class Unavailable(Exception):
     """The command could not be made durable, or the engine is not running."""
 
 
+class Starting(Unavailable):
+    """The engine is being made; the text says what it waits for."""
+
+
 class TooBusy(Exception):
     """Too many commands wait already."""
+
+
+class _Stopped(Exception):
+    """The service was told to stop while it was starting."""
 
 
 Call = Callable[[Engine], Any]
@@ -46,8 +54,11 @@ class Runner(threading.Thread):
 
     Parameters
     ----------
+    open_store : callable
+        Opens the store, in the thread that uses it.
     make : callable
-        Makes the engine, in the thread that uses it. It is called with a function that wakes that thread.
+        Makes the engine, in the same thread, from that store, a function that wakes the thread, and a function that is
+        told what the start waits for. It is called again if the store cannot be used.
     loop : event loop
         Where the futures of `submit` live.
     watch : callable
@@ -57,21 +68,28 @@ class Runner(threading.Thread):
     ----------
     ready : bool
         Whether commands are taken.
+    doing : str
+        What the start waits for.
     error : str or None
-        Why not, if something is wrong.
-    loading : int
-        How many shards of loops are being read; commands for them are refused with status 503.
+        Why commands are not taken, if something is wrong.
+    loading, shards : int
+        How many shards of loops are being read, and how many this process serves or reads; commands for shards that are
+        being read are refused with status 503.
     loaded : bool
         Whether all shards have been read that were to be read at the start, or after the last recovery.
+    opened, started : futures
+        Done when the store is open, and when the engine is there. They fail if that cannot be.
     """
 
     def __init__(
         self,
-        make: Callable[[Callable[[], None]], Engine],
+        open_store: Callable[[], Store],
+        make: Callable[[Store, Callable[[], None], Callable[[str], None]], Engine],
         loop: asyncio.AbstractEventLoop,
         watch: Callable[[], object] = lambda: None,
     ) -> None:
         super().__init__(name="driftbandit-engine", daemon=True)
+        self._open_store = open_store
         self._make = make
         self._loop = loop
         self._watch = watch
@@ -81,10 +99,12 @@ class Runner(threading.Thread):
         self._next_check = 0.0
         self.engine: Engine | None = None
         self.ready = False
+        self.doing = "starting"
         self.error: str | None = None
-        self.loading = 0
+        self.loading = self.shards = 0
         self.loaded = False
         self._backoff = Backoff()
+        self.opened: asyncio.Future[None] = loop.create_future()
         self.started: asyncio.Future[None] = loop.create_future()
         self.commits = 0
         self.failures = 0
@@ -103,7 +123,8 @@ class Runner(threading.Thread):
         of other commands.
         """
         if not self.ready:
-            raise Unavailable(self.error or "the engine is starting")
+            self.check_started()
+            raise Unavailable(self.error or "recovering")
         if len(self._waiting) >= MAX_WAITING:
             raise TooBusy
         future: asyncio.Future[Any] = self._loop.create_future()
@@ -112,6 +133,11 @@ class Runner(threading.Thread):
             self._wake.set()
         return future
 
+    def check_started(self) -> None:
+        """Raise Starting if the engine was never there."""
+        if not self.started.done():
+            raise Starting(f"the service is starting: {self.error or self.doing}")
+
     def stop(self) -> None:
         """Finish the waiting commands, save a snapshot, and end."""
         self._stopping = True
@@ -119,16 +145,16 @@ class Runner(threading.Thread):
 
     def run(self) -> None:
         """Serve until stopped."""
+        waited_for = self.opened
         try:
-            self.engine = self._make(self._wake.set)
-            self.engine.commit()
-            self._look(self.engine)
-            self.ready = True
+            store = self._open_store()
+            self._tell(self.opened, None)
+            waited_for = self.started
+            self._begin(store)
         except Exception as error:
             self.error = str(error)
-            self._tell(self.started, error)
+            self._tell(waited_for, error)
             return
-        self._tell(self.started, None)
         while not self._stopping or self._waiting:
             self._wake.wait(self._patience())
             self._wake.clear()
@@ -137,6 +163,34 @@ class Runner(threading.Thread):
             else:
                 self._turn(self.engine)
         self._finish()
+
+    def _begin(self, store: Store) -> None:
+        """Make the engine; while the store cannot be used, try again after a pause."""
+        while not self._stopping:
+            try:
+                if self.error is not None:
+                    store.reopen()
+                engine = self._make(store, self._wake.set, self._say)
+                engine.commit()
+                self._look(engine)
+            except _Stopped:
+                break
+            except StoreError as error:
+                logger.error("the start waits for the store: %s", error)
+                self.error = str(error)
+                self._wake.wait(self._backoff.next())
+            else:
+                self.engine, self.error, self.ready = engine, None, True
+                self._backoff.reset()
+                self._tell(self.started, None)
+                return
+        store.close()
+
+    def _say(self, doing: str) -> None:
+        """Note what the start waits for."""
+        if self._stopping:
+            raise _Stopped
+        self.doing = doing
 
     def _patience(self) -> float:
         """How long to sleep if nothing comes in."""
@@ -193,7 +247,7 @@ class Runner(threading.Thread):
         self._look(engine)
 
     def _look(self, engine: Engine) -> None:
-        self.loading = engine.loading
+        self.loading, self.shards = engine.loading, engine.shards
         self.loaded = self.loaded or not self.loading
 
     @staticmethod

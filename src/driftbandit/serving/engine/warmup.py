@@ -8,11 +8,13 @@ rewards beforehand, in another thread.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 
 import msgspec
 import numpy as np
 
-from driftbandit.serving.loop.config import LoopConfig
+from driftbandit.policies.registry import REGISTRY
+from driftbandit.serving.loop.config import SERVED, LoopConfig
 from driftbandit.serving.loop.encoding import NamedFeatures
 from driftbandit.serving.loop.events import Catalogued, Configured, Refused
 from driftbandit.serving.loop.loop import Loop
@@ -56,6 +58,17 @@ def _rehearse(config: LoopConfig) -> None:
         value = 0.75 if (event.index == 0) == (number < _ROUNDS // 2) else 0.25  # not 0 or 1: clicks bring warnings
         loop.reward(number, event.id, min(max(value, low), high), None)
         loop.tick(number)
+
+
+def warm(dim: int) -> Iterator[str]:
+    """Rehearse every policy that is served, which lets Numba cache their compiled code; yields their names.
+
+    >>> next(warm(2)) in SERVED
+    True
+    """
+    for policy in SERVED:
+        rehearse(LoopConfig(policy=policy, dim=dim if REGISTRY[policy].contextual else None))
+        yield policy
 
 
 class Rehearsals:

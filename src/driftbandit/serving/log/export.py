@@ -6,7 +6,7 @@ import heapq
 import io
 import math
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from operator import itemgetter
@@ -114,7 +114,7 @@ def from_row(row: dict[str, Any]) -> AnyEvent:
     return event
 
 
-def ndjson(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]:
+def ndjson(open_reader: Callable[[], Store], wanted: Wanted) -> Generator[bytes]:
     """One event per line, as JSON."""
     encode = msgspec.json.Encoder().encode
     return _pieces(
@@ -122,7 +122,7 @@ def ndjson(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]:
     )
 
 
-def _pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
+def _pieces(lines: Iterable[bytes]) -> Generator[bytes]:
     """Lines, some hundred kilobytes at a time."""
     held: list[bytes] = []
     size = 0
@@ -136,7 +136,7 @@ def _pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
         yield b"\n".join(held) + b"\n"
 
 
-def parquet(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]:
+def parquet(open_reader: Callable[[], Store], wanted: Wanted) -> Generator[bytes]:
     """One event per row; columns that an event does not have are null."""
     import pyarrow as pa  # noqa: PLC0415 - slow to import
     import pyarrow.parquet as pq  # noqa: PLC0415
@@ -203,7 +203,7 @@ class _Sink(io.RawIOBase):
         return b"".join(pieces)
 
 
-def dsjson(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]:
+def dsjson(open_reader: Callable[[], Store], wanted: Wanted) -> Generator[bytes]:
     """One decision per line, with its reward once that is final; decisions that are still open have no label."""
     return _pieces(_decision_lines(open_reader, wanted))
 
@@ -324,7 +324,7 @@ def _dsjson(join: Join, decision: Pooled, reward: float | None) -> dict[str, Any
     return line
 
 
-FORMATS: dict[str, Callable[[Callable[[], Store], Wanted], Iterator[bytes]]] = {
+FORMATS: dict[str, Callable[[Callable[[], Store], Wanted], Generator[bytes]]] = {
     "ndjson": ndjson,
     "parquet": parquet,
     "dsjson": dsjson,

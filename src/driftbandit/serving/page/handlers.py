@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from http import HTTPStatus
 from importlib.resources import files
 from urllib.parse import parse_qs, urlencode
@@ -99,7 +99,7 @@ class Page:
         self._service.check_streams()
         return Stream(self._events(view), b"text/event-stream")
 
-    async def _events(self, view: View) -> AsyncIterator[bytes]:
+    async def _events(self, view: View) -> AsyncGenerator[bytes]:
         service = self._service
         sent: dict[str, Markup] = {}
         with service.stream():
