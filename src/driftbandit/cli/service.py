@@ -54,7 +54,7 @@ def serve(
     Example: driftbandit serve --store sqlite:driftbandit.db --insecure-local
     """
     with friendly_errors():
-        _need_serve()
+        need_serve()
         from driftbandit.serving.server import LOOPBACK, begin_loop, build_app, check_address
         from driftbandit.serving.server import serve as run
 
@@ -109,7 +109,7 @@ def demo(
     Example: driftbandit demo --period 30
     """
     with friendly_errors():
-        _need_serve()
+        need_serve()
         from driftbandit.serving.demo import run_demo
 
         run_demo(port, period=period, rate=rate, seed=seed, say=typer.echo)
@@ -129,7 +129,7 @@ def keys_create(
     Example: driftbandit keys create website --role decide
     """
     with friendly_errors():
-        _need_serve()
+        need_serve()
         from driftbandit.serving.api.keys import check_key, create_key
 
         check_key(name, role)  # checked before a missing store is made
@@ -184,7 +184,7 @@ def rerun(
     Example: driftbandit rerun log.ndjson
     """
     with friendly_errors():
-        _need_serve()
+        need_serve()
         from dataclasses import asdict
 
         from driftbandit.serving.log.rerun import read_export, rerun_log
@@ -215,7 +215,8 @@ def without_password(address: str) -> str:
     return re.sub(r"(?<=://)([^:/@]*):[^@/]*@", r"\1:***@", address)
 
 
-def _need_serve() -> None:
+def need_serve() -> None:
+    """Raise ValueError if the packages of the service are not installed."""
     try:
         import_module("msgspec")
         import_module("uvicorn")
@@ -226,7 +227,7 @@ def _need_serve() -> None:
 @contextmanager
 def opened_store(address: str, *, create: bool = False) -> Iterator[Store]:
     """A store for reading and for keys; without `create` a missing store is an error, since it may be misspelt."""
-    _need_serve()
+    need_serve()
     from driftbandit.serving.server import open_store
     from driftbandit.serving.stores.base import StoreError
 

@@ -141,6 +141,15 @@ class Unfinished(NamedTuple):
     shard: int
 
 
+class SizeRow(NamedTuple):
+    """How much a loop has of one kind of data: 'events', 'models', 'snapshots', 'closed' or 'changes'."""
+
+    loop: str
+    kind: str
+    rows: int
+    bytes: int
+
+
 class TallyRow(NamedTuple):
     """What one shard of a loop has counted; `body` is for the processes that do not serve the shard."""
 
@@ -295,6 +304,10 @@ class Store(Protocol):
 
     def damage(self) -> Iterator[str]:
         """Look at everything, and say what is not what was written, a line each."""
+        ...
+
+    def sizes(self) -> list[SizeRow]:
+        """How many rows and bytes each loop has, by kind."""
         ...
 
     def changes(self, loop: int, shard: int, after: int, limit: int) -> list[ChangeRow]:

@@ -10,6 +10,7 @@ from driftbandit.serving.loop.events import decode
 from driftbandit.serving.loop.slab import unpack
 from driftbandit.serving.loop.state import State
 from driftbandit.serving.loop.windows import ClosedRow
+from driftbandit.serving.stores import upkeep
 from driftbandit.serving.stores.base import (
     LATEST,
     Batch,
@@ -18,6 +19,7 @@ from driftbandit.serving.stores.base import (
     Damaged,
     KeyRow,
     LoopRow,
+    SizeRow,
     Snapshot,
     StoreError,
     TallyRow,
@@ -291,6 +293,10 @@ class SQLStore(ABC):
                 yield str(damage)
             except (ValueError, TypeError) as error:
                 yield f"{self._place(loop, shard)}: the model of scope {scope!r}: {error}"
+
+    def sizes(self) -> list[SizeRow]:
+        """How many rows and bytes each loop has, by kind."""
+        return upkeep.sizes(self._all)
 
     # Changes -------------------------------------------------------------------------------------------------------
 

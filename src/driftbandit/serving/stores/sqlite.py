@@ -86,7 +86,7 @@ class SQLiteStore(SQLStore):
             raise StoreError(f"there is no store {self.path}")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if writer:
-            self._lock = self._take_lock()
+            self._lock = _take_lock(self.path)
         try:
             if writer:
                 self._check_names()
@@ -94,16 +94,6 @@ class SQLiteStore(SQLStore):
         except StoreError:
             self._unlock()
             raise
-
-    def _take_lock(self) -> int:
-        # By whatever symbolic links a process comes, the lock is the same.
-        handle = os.open(f"{self.path.resolve()}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(handle)
-            raise StoreError(f"{self.path}: another process is serving from this file") from error
-        return handle
 
     def _check_names(self) -> None:
         """Raise StoreError if the file has several names.
@@ -117,7 +107,7 @@ class SQLiteStore(SQLStore):
             )
 
     def _connect(self) -> None:
-        with _errors(self.path):
+        with errors(self.path):
             self._db = apsw.Connection(str(self.path), vfs=self._vfs)
             self._db.set_busy_timeout(_BUSY_MS)
             self._check_owner()
@@ -145,17 +135,17 @@ class SQLiteStore(SQLStore):
 
     def reopen(self) -> None:
         """Start over with a new connection: after a failed sync the old one cannot be trusted."""
-        with _errors():
+        with errors():
             self._db.close()
         self._connect()
         if self._lock is not None:
-            with _errors():  # a disk that cannot take this cannot take more
+            with errors():  # a disk that cannot take this cannot take more
                 self._db.execute("PRAGMA user_version = 2")
                 self._db.execute("PRAGMA user_version = 1")
 
     def close(self) -> None:
         """Close the file, so that another process may write to it."""
-        with _errors():
+        with errors():
             self._db.close()
         self._unlock()
 
@@ -174,7 +164,7 @@ class SQLiteStore(SQLStore):
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with _errors():
+        with errors():
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -191,10 +181,19 @@ class SQLiteStore(SQLStore):
         with self._transaction():
             self._write(batch)
 
+    def compact(self) -> tuple[int, int]:
+        """Write the file anew without the room that deleted rows left; returns its bytes before and after."""
+        with errors(self.path):
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            before = self.path.stat().st_size
+            self._db.execute("VACUUM")
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return before, self.path.stat().st_size
+
     # What SQLite does in its own way -------------------------------------------------------------------------------
 
     def _all(self, sql: str, *values: Any) -> list[Any]:
-        with _errors():
+        with errors():
             return list(self._db.execute(sql, values))
 
     def _do(self, sql: str, *values: Any) -> None:
@@ -229,8 +228,30 @@ class SQLiteStore(SQLStore):
         return [ClosedRow(*row) for row in rows]
 
 
+def _take_lock(path: Path) -> int:
+    # By whatever symbolic links a process comes, the lock is the same.
+    handle = os.open(f"{path.resolve()}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        raise StoreError(f"{path}: another process is serving from this file") from error
+    return handle
+
+
 @contextmanager
-def _errors(path: Path | None = None) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Keep other processes from serving a file; raises StoreError if one does."""
+    handle = _take_lock(path)
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def errors(path: Path | None = None) -> Iterator[None]:
+    """Turn errors of SQLite and of the disk into StoreError."""
     where = "SQLite" if path is None else f"{path}: SQLite"
     try:
         yield
