@@ -199,6 +199,10 @@ def rerun(
                 f"{found.changes} changes"
             )
             typer.echo(f"{found.identical:,} of {found.decisions:,} decisions came out the same")
+            if found.erased:
+                typer.echo(
+                    f"{found.erased:,} events were erased, so {found.unchecked:,} decisions could not be made again"
+                )
             typer.echo(f"final state {found.digest}")
             if found.differing:
                 typer.echo(f"first that did not: {', '.join(found.differing)}", err=True)

@@ -120,6 +120,30 @@ def store_compact(address: SQLiteArgument) -> None:
         typer.echo(f"{path}: {before:,} bytes before, {after:,} after")
 
 
+@store.command("delete")
+def store_delete(
+    address: AddressArgument,
+    loop: Annotated[str, typer.Argument(help="Name of the loop.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Delete a loop with its log, models and changes.
+
+    A running service stops serving it within a second or so, and removes its data a few rows at a time. Without one,
+    the data goes when a service starts next.
+
+    Example: driftbandit store delete sqlite:driftbandit.db old-loop
+    """
+    with friendly_errors(), opened_store(address) as opened:
+        import time
+
+        if loop not in [row.name for row in opened.loops()]:
+            raise ValueError(f"no loop {loop!r}")
+        if not yes:
+            typer.confirm(f"Delete loop {loop} and all it has learned?", abort=True)
+        opened.delete_loop(loop, "store delete", int(time.time() * 1000))
+        typer.echo(f"deleted {loop}")
+
+
 @contextmanager
 def _sqlite(address: str, command: str) -> Iterator[Path]:
     """The file of a SQLite store; other stores are refused with advice. Errors of the store are shown as such."""

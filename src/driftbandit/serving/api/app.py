@@ -42,7 +42,7 @@ _RETRY = {"retry-after": "1"}
 class Request:
     """What a handler gets besides the parameters of the path: query, headers and the whole body."""
 
-    __slots__ = ("body", "headers", "query_string", "secure")
+    __slots__ = ("body", "headers", "key", "query_string", "secure")
 
     def __init__(self, query_string: bytes, headers: list[tuple[bytes, bytes]], secure: bool) -> None:
         self.query_string = query_string
@@ -50,6 +50,8 @@ class Request:
         self.secure = secure
         """Whether the request came over TLS."""
         self.body = b""
+        self.key = ""
+        """Id of the access key; empty if none was asked for."""
 
     @property
     def query(self) -> dict[str, str]:
@@ -212,9 +214,9 @@ class App:
         given = request.header(b"authorization")
         if given is None and route.refusal is not None and (key := request.cookie(COOKIE)) is not None:
             given = b"Bearer " + key.encode()
-        ident = keyring.admit(given, route.role)
+        request.key = keyring.admit(given, route.role)
         if self._allowance is not None:
-            self._allowance.spend(ident)
+            self._allowance.spend(request.key)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()

@@ -107,6 +107,16 @@ class Handlers:
         answer = await self._service.runner.submit(lambda engine: _encode(_reward(engine, loop, given)))
         return Response(200, answer)
 
+    async def delete_loop(self, request: Request, loop: str) -> Response:
+        """Delete a loop."""
+        await self._service.call(lambda engine: engine.delete(loop, request.key))
+        return Response(200, _encode(views.Deleted(loop)))
+
+    async def erase_scope(self, request: Request, loop: str, id: str) -> Response:
+        """Begin to erase a scope."""
+        found = await self._service.call(lambda engine: engine.erase(loop, id, request.key))
+        return Response(202, _encode(views.ErasureAnswer(loop, found)))
+
     # Reading ---------------------------------------------------------------------------------------------------------
 
     async def list_loops(self, request: Request) -> Response:
@@ -141,6 +151,12 @@ class Handlers:
         )
         rows = await self._service.read(lambda store: store.last_changes(number, limit))
         return Response(200, _encode({"loop": loop, "changes": [views.change(row) for row in rows], **names}))
+
+    async def erasures(self, request: Request, loop: str) -> Response:
+        """The scopes that were erased."""
+        number = await self._service.call(lambda engine: engine.number(loop))
+        rows = await self._service.read(lambda store: store.removals())
+        return Response(200, _encode({"loop": loop, "erasures": views.erasures(rows, number)}))
 
     async def log(self, request: Request, loop: str) -> Stream:
         """Export the log."""

@@ -103,6 +103,11 @@ def load_loop(source: Source, row: LoopRow, room: Room, *, whole_log: bool = Fal
     return loop
 
 
+def load_whole(store: Store, row: LoopRow, shard: int) -> Loop:
+    """One shard of a loop as its whole log makes it."""
+    return load_loop(Source(store, row.number, shard), row, Room(), whole_log=True)
+
+
 def news(loop: Loop, row: LoopRow, now: int) -> list[Configured | Catalogued]:
     """Events that bring a loop up to date with the settings and the catalogue in the store."""
     found: list[Configured | Catalogued] = []

@@ -23,6 +23,7 @@ from driftbandit.serving.loop.events import (
     Catalogued,
     Configured,
     Decided,
+    Erasure,
     Late,
     NamedArms,
     NamedDecision,
@@ -44,7 +45,7 @@ _PLAIN: dict[str, Any] = {name: kind for kind, name in log.KINDS.items() if kind
 _NAMED = {"arms": (NamedArms, "records"), "decision": (NamedDecision, "context")}
 """Kinds of events that loops with an encoder have in a form of their own, and the field that tells."""
 
-AS_TEXT = ("config", "context", "records")
+AS_TEXT = ("config", "context", "records", "models")
 """Fields that are JSON in Parquet."""
 
 
@@ -83,6 +84,9 @@ def as_row(seq: int, name: str, shard: int, event: AnyEvent) -> dict[str, Any]:
             del row["model"]
         else:
             row["model"] = b64encode(event.model).decode()
+    elif isinstance(event, Erasure):
+        row["tally"] = b64encode(event.tally).decode()
+        row["models"] = [[role, b64encode(model).decode()] for role, model in event.models]
     elif isinstance(event, Catalogued | Decided) and event.features is not None:
         count = len(event.ids if isinstance(event, Catalogued) else event.arms or [])
         row["features"] = np.frombuffer(event.features).reshape(count, -1).tolist()
@@ -105,6 +109,9 @@ def from_row(row: dict[str, Any]) -> AnyEvent:
         values["config"] = msgspec.json.encode(config)
         if row["model"] is not None:
             values["model"] = b64decode(row["model"], validate=True)
+    elif kind is Erasure:
+        values["tally"] = b64decode(row["tally"], validate=True)
+        values["models"] = [(role, b64decode(model, validate=True)) for role, model in row["models"]]
     elif issubclass(kind, Catalogued | Decided) and row["features"] is not None:
         values["features"] = np.array(row["features"], dtype=np.float64).tobytes()
     tag = kind.__struct_config__.tag
@@ -149,6 +156,8 @@ def parquet(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[bytes]
             **{"scope": text, "arms": pa.list_(text), "index": whole, "arm": text, "propensity": real},
             **{"votes": pa.list_(whole), "shadow": whole, "learned": whole, "expires": whole},
             **{"value": real, "reward_id": text, "model": text, "context": text, "records": text},
+            **{"decision": pa.bool_(), "until": whole, "scope_hash": text, "dropped": pa.list_(whole)},
+            **{"tally": text, "models": text},
         }
     )
     sink = _Sink()

@@ -13,8 +13,9 @@ import msgspec
 
 from driftbandit.serving.engine.reading import state_bytes
 from driftbandit.serving.log.export import AS_TEXT, from_row
-from driftbandit.serving.loop.events import AnyEvent, Configured, Decided, Rewarded
+from driftbandit.serving.loop.events import AnyEvent, Configured, Decided, Erased
 from driftbandit.serving.loop.loop import Loop
+from driftbandit.serving.loop.repeating import is_verifiable
 
 _KEPT = 10
 
@@ -29,6 +30,9 @@ class LogRerun:
         Name of the loop.
     events, decisions, identical : int
         Events, decisions among them, and decisions that came out the same in all respects: pool, arm, propensity.
+    erased, unchecked : int
+        Events of scopes that were erased since, and decisions that cannot be made again because the model that all
+        scopes share lacks what it learned from such events. `decisions` does not count either of them.
     learned, changes : int
         Rewards learned and changes detected on the way.
     differing : list of str
@@ -41,6 +45,8 @@ class LogRerun:
     events: int = 0
     decisions: int = 0
     identical: int = 0
+    erased: int = 0
+    unchecked: int = 0
     learned: int = 0
     changes: int = 0
     differing: list[str] = field(default_factory=list)
@@ -112,9 +118,13 @@ def rerun_log(rows: Iterable[tuple[dict[str, Any], AnyEvent]]) -> LogRerun:
             raise ValueError(
                 f"expected event {expected} of loop {found.loop!r}, got event {seq} of {name!r}: is a part missing?"
             )
+        checks = is_verifiable(loop)
         same = _again(loop, seq, event)
         found.events += 1
-        if isinstance(event, Decided):
+        found.erased += isinstance(event, Erased)
+        if isinstance(event, Decided) and not checks:
+            found.unchecked += 1
+        elif isinstance(event, Decided):
             found.decisions += 1
             found.identical += same
             if not same and len(found.differing) < _KEPT:
@@ -134,8 +144,6 @@ def rerun_log(rows: Iterable[tuple[dict[str, Any], AnyEvent]]) -> LogRerun:
 
 def _again(loop: Loop, seq: int, event: AnyEvent) -> bool:
     """Repeat what an event did; False for a decision that comes out differently."""
-    if isinstance(event, Rewarded) and event.id not in loop.state.recent:
-        raise ValueError(f"event {seq}: a reward for decision {event.id!r}, which is not open")
     try:
         return loop.apply(event, verify=True)
     except ValueError as error:

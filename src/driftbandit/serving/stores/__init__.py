@@ -7,6 +7,9 @@
 - `postgresql`: a store that several processes share
 - `leases`: which of those processes writes to which shard
 - `retries`: pauses between attempts
-- `upkeep`: how much is in a store
+- `runs`: runs of events, as rows of a table
+- `inspection`: reading everything, to find what is damaged
+- `removals`: rows about deleted loops and erased scopes
+- `upkeep`: how much is in a store, and removing deleted loops and erased scopes
 - `check`: the conformance test of stores
 """

@@ -40,6 +40,9 @@ CREATE INDEX IF NOT EXISTS changes_by_time ON changes (loop, time);
 CREATE INDEX IF NOT EXISTS changes_by_scope ON changes (loop, scope, time);
 CREATE TABLE IF NOT EXISTS tallies (
     loop INTEGER, shard INTEGER, body BLOB NOT NULL, PRIMARY KEY (loop, shard)) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS removals (
+    number INTEGER PRIMARY KEY, loop INTEGER NOT NULL, shard INTEGER NOT NULL, name TEXT NOT NULL, scope TEXT,
+    scope_hash TEXT, who TEXT NOT NULL, time INTEGER NOT NULL, done INTEGER) STRICT;
 CREATE TABLE IF NOT EXISTS keys (
     id TEXT PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL, digest BLOB NOT NULL, created INTEGER NOT NULL,
     revoked INTEGER) STRICT, WITHOUT ROWID;
@@ -73,6 +76,9 @@ class SQLiteStore(SQLStore):
     """
 
     shards = 1
+    _new_number = (
+        "(SELECT 1 + coalesce(max(number), 0) FROM (SELECT number FROM loops UNION SELECT loop FROM removals))"
+    )
 
     def __init__(
         self, path: str | os.PathLike[str], *, writer: bool = True, vfs: str | None = None, create: bool = True
