@@ -42,6 +42,12 @@ def serve(
         typer.Option(help="Memory for models and open decisions, such as 2GiB. Default: half of the machine's."),
     ] = None,
     rate: Annotated[float | None, typer.Option(help="Requests per second that a key may make.", min=0.1)] = None,
+    keep: Annotated[
+        str | None, typer.Option(help="How long events stay in the store, such as 90d or 12h. Default: for ever.")
+    ] = None,
+    archive: Annotated[
+        Path | None, typer.Option(help="With --keep: folder for older events, as Parquet; without it they are dropped.")
+    ] = None,
     loop: Annotated[str | None, typer.Option(help="With --model: name of a loop to make, if there is none.")] = None,
     model: Annotated[
         Path | None, typer.Option(help="With --loop: file with which the loop begins, such as `learn` writes.")
@@ -60,6 +66,8 @@ def serve(
 
         if insecure_local and host not in LOOPBACK:
             raise ValueError(f"--insecure-local: only on a loopback address, got --host {host}")
+        if archive is not None and keep is None:
+            raise ValueError("--archive: expected --keep too, which says what is old")
         if (loop is None) != (model is None):
             raise ValueError("--loop, --model: expected both or neither")
         check_address(store)
@@ -75,6 +83,8 @@ def serve(
             snapshot_every=snapshot_every,
             memory=None if memory is None else bytes_of("--memory", memory),
             rate=rate,
+            keep=None if keep is None else milliseconds_of("--keep", keep),
+            archive=archive,
         )
         run(application, host, port, lambda: typer.echo(f"serving {shown} on http://{host}:{port}", err=True))
 
@@ -94,6 +104,22 @@ def bytes_of(name: str, text: str) -> int:
     if found is None or found[2].upper() not in units:
         raise ValueError(f"{name}: expected a size such as 512MB or 2GiB, got {text!r}")
     return int(float(found[1]) * units[found[2].upper()])
+
+
+def milliseconds_of(name: str, text: str) -> int:
+    """A length of time as a person writes it.
+
+    >>> milliseconds_of("--keep", "90d"), milliseconds_of("--keep", "1.5 h")
+    (7776000000, 5400000)
+    >>> milliseconds_of("--keep", "long")
+    Traceback (most recent call last):
+    ValueError: --keep: expected a length of time such as 90d, 12h or 30m, got 'long'
+    """
+    units = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdw])\s*", text)
+    if found is None or not float(found[1]):
+        raise ValueError(f"{name}: expected a length of time such as 90d, 12h or 30m, got {text!r}")
+    return int(float(found[1]) * units[found[2]])
 
 
 def demo(
@@ -174,22 +200,27 @@ def keys_revoke(
 
 
 def rerun(
-    log: Annotated[Path, typer.Argument(help="A log exported as ndjson or Parquet, from its beginning.")],
+    log: Annotated[
+        list[Path],
+        typer.Argument(
+            help="A log exported as ndjson or Parquet, from its beginning; first its archive, if it has one."
+        ),
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Make every decision of an exported log of the service again: does each come out the same?
 
     Exit status 1 if one does not.
 
-    Example: driftbandit rerun log.ndjson
+    Example: driftbandit rerun archive/1 log.ndjson
     """
     with friendly_errors():
         need_serve()
         from dataclasses import asdict
 
-        from driftbandit.serving.log.rerun import read_export, rerun_log
+        from driftbandit.serving.log.rerun import read_exports, rerun_log
 
-        found = rerun_log(read_export(log))
+        found = rerun_log(read_exports(log))
         if as_json:
             json.dump(asdict(found), sys.stdout, indent=2)
             sys.stdout.write("\n")

@@ -169,6 +169,8 @@ class Handlers:
         shard = views.whole_number("shard", query["shard"], 0, shards - 1) if "shard" in query else None
         if after and shard is None and shards > 1:
             raise HTTPError(422, f"after: each of the {shards} shards has numbers of its own; say which with shard=")
+        if kind == "dsjson":
+            await self._service.read(lambda store: views.check_whole(store, number))
         pieces = export.FORMATS[kind](self._service.open_reader, export.Wanted(loop, number, shard, after))
         disposition = f'attachment; filename="log.{kind}"'.encode()
         return Stream(_in_threads(pieces), export.MEDIA_TYPES[kind], ((b"content-disposition", disposition),))

@@ -237,3 +237,10 @@ def erasures(rows: list[RemovalRow], number: int) -> list[dict[str, Any]]:
         }
         for (scope_hash, who, time), parts in found.items()
     ]
+
+
+def check_whole(store: Store, number: int) -> None:
+    """Refuse if old events of a loop went out of the store."""
+    gone = max(store.pruned(number, shard) for shard in range(store.shards))
+    if gone:
+        raise Refused(422, f"format: dsjson needs the whole log, but events up to {gone} are no longer in the store")

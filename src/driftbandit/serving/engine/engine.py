@@ -14,8 +14,8 @@ from math import inf
 from typing import Any
 
 from driftbandit.serving.engine.administration import Administration
+from driftbandit.serving.engine.chores import Chores
 from driftbandit.serving.engine.commands import Answers, Commands
-from driftbandit.serving.engine.erasing import Eraser
 from driftbandit.serving.engine.keeping import Keeper
 from driftbandit.serving.engine.loading import Loader
 from driftbandit.serving.engine.messages import (
@@ -26,7 +26,7 @@ from driftbandit.serving.engine.messages import (
     RewardRequest,
 )
 from driftbandit.serving.engine.reading import digest
-from driftbandit.serving.engine.removing import Sweeper
+from driftbandit.serving.engine.retention import Retention
 from driftbandit.serving.engine.saving import Saver
 from driftbandit.serving.engine.shards import Parts
 from driftbandit.serving.engine.storage import committed, gather, load_whole
@@ -62,6 +62,8 @@ class Engine:
         for shards that are not read yet are refused with status 503.
     wake : callable, optional
         Called, from that thread, when there is something to adopt.
+    retention : Retention, optional
+        How long events stay in the store; by default for ever.
     """
 
     def __init__(
@@ -74,12 +76,17 @@ class Engine:
         ready: Callable[[LoopConfig], bool] = lambda config: True,
         background: bool = False,
         wake: Callable[[], None] = lambda: None,
+        retention: Retention | None = None,
     ) -> None:
         self.store = store
         self._clock = clock
         self._snapshot_every = snapshot_every
         self._room = Room(memory)
-        loader = Loader(store, self._room, background, wake)
+        self._retention = retention
+        self._background = background
+        archive = None if retention is None else retention.archive
+        self._history = None if archive is None else archive.read
+        loader = Loader(store, self._room, background, wake, self._history)
         self._keeper = Keeper(store, clock, loader, ready)
         self._admin = Administration(store, clock, self._keeper)
         self._loops = self._keeper.loops
@@ -96,8 +103,9 @@ class Engine:
     def _start(self) -> None:
         self._answers = Answers()
         self._saver = Saver(self.store, self._room, self._snapshot_every, self._keeper)
-        self._sweeper = Sweeper(self.store, self._clock)
-        self._eraser = Eraser(self.store, self._clock, self._keeper, self._saver)
+        self._chores = Chores(
+            self.store, self._clock, self._keeper, self._saver, self._retention, background=self._background
+        )
         self._tells = False
         self._tallies = Tallies(self.store)
         self._keeper.forget()
@@ -110,9 +118,8 @@ class Engine:
         """
         self._keeper.hold()
         self._keeper.read_settings()
-        self._sweeper.look(self.held)
         self.adopt()
-        self._eraser.look()
+        self._chores.look(self.held)
         self._tells = True
         if any(len(parts.here) < self.store.shards for parts in self._loops.values()):
             self._tallies.read()
@@ -168,12 +175,12 @@ class Engine:
     def delete(self, name: str, who: str) -> None:
         """Delete a loop, asked for by a key; its data goes out of the store with the next commits."""
         self._admin.delete(name, who)
-        self._sweeper.look(self.held)
+        self._chores.look(self.held)
 
     def erase(self, name: str, scope: str, who: str) -> str:
         """Erase a scope, asked for by a key, with the next commits; returns the hash that the record keeps."""
         found = self._admin.erase(name, scope, who)
-        self._eraser.look()
+        self._chores.look(self.held)
         return found
 
     def look_up(self, name: str, ids: list[str]) -> None:
@@ -241,8 +248,7 @@ class Engine:
             batch.tallies += [tell(loop) for loop in here]
             self._tells = False
         self._saver.fill(batch)
-        self._sweeper.fill(batch)
-        self._eraser.fill(batch)
+        self._chores.fill(batch)
         if batch:
             self.store.commit(batch)
         touched = list(self._touched)
@@ -257,7 +263,7 @@ class Engine:
             self._saver.settle([], 0)
         if self._keeper.read_aside():
             self.adopt()
-        if self._eraser.settle():
+        if self._chores.settle():
             count += self.commit()
         return count
 
@@ -269,7 +275,7 @@ class Engine:
     @property
     def busy(self) -> bool:
         """Whether the next commit has something to write even if nothing happens."""
-        return self._saver.busy or self._sweeper.busy or self._eraser.busy
+        return self._saver.busy or self._chores.busy
 
     def snapshot(self, seconds: float = inf) -> bool:
         """Save a snapshot of every loop now, if there is time for it; says whether there was."""
@@ -315,5 +321,5 @@ class Engine:
         parts = self._parts(name)
         here = [part for _, part in sorted(parts.here.items())]
         if whole_log:
-            return digest([load_whole(self.store, parts.row, part.shard) for part in here], None)
+            return digest([load_whole(self.store, parts.row, part.shard, self._history) for part in here], None)
         return digest(here, self.store)

@@ -88,6 +88,11 @@ class Eraser:
         """Whether the next commit has something to erase."""
         return any(job.step is not _Step.SAVE for job in self._jobs)
 
+    @property
+    def erases(self) -> bool:
+        """Whether a scope is being erased."""
+        return bool(self._jobs)
+
     def look(self) -> None:
         """Ask the store what is to be erased; called about once per second."""
         self._jobs = [job for job in self._jobs if self._keeper.serves(job.loop)]

@@ -12,7 +12,8 @@ from typing import Any
 import msgspec
 
 from driftbandit.serving.engine.reading import state_bytes
-from driftbandit.serving.log.export import AS_TEXT, from_row
+from driftbandit.serving.log.export import from_row
+from driftbandit.serving.log.tables import AS_TEXT
 from driftbandit.serving.loop.events import AnyEvent, Configured, Decided, Erased
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.repeating import is_verifiable
@@ -73,6 +74,27 @@ def read_export(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], 
         raise ValueError(f"{path}: row {number} is no event of a log exported as ndjson or Parquet: {why}") from error
 
 
+def read_exports(paths: Iterable[str | os.PathLike[str]]) -> Iterator[tuple[dict[str, Any], AnyEvent]]:
+    """Rows and events of a log in several files, in order: an archive's, and the export of what came after it.
+
+    A folder stands for the Parquet files in it. Events that an earlier file had already are passed over.
+    """
+    last: dict[Any, int] = {}
+    for path in paths:
+        files = sorted(Path(path).rglob("*.parquet")) if Path(path).is_dir() else [path]
+        if not files:
+            raise ValueError(f"{path}: there are no Parquet files in this folder")
+        for file in files:
+            before = dict(last)
+            for row, event in read_export(file):
+                seq, shard = row.get("seq"), row.get("shard")
+                if isinstance(seq, int) and seq <= before.get(shard, 0):
+                    continue
+                yield row, event
+                if isinstance(seq, int):
+                    last[shard] = seq
+
+
 def _json_rows(path: Path) -> Iterator[dict[str, Any]]:
     decoder = msgspec.json.Decoder(dict[str, Any])
     with open(path, "rb") as file:
@@ -110,7 +132,10 @@ def rerun_log(rows: Iterable[tuple[dict[str, Any], AnyEvent]]) -> LogRerun:
             found.loop = name
         if shard not in loops:
             if seq != 1 or not isinstance(event, Configured):
-                raise ValueError("the log does not start at its beginning; export it without after=")
+                raise ValueError(
+                    f"the log does not start at its beginning but at event {seq}: export it without after=, and give "
+                    "the archive first if old events were archived"
+                )
             loops[shard] = Loop(name, shard, lambda role, epoch, scope: None)
         loop = loops[shard]
         expected = loop.state.seq + 1

@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from driftbandit.serving.loop.events import Run
 from driftbandit.serving.loop.windows import ClosedRow
-from driftbandit.serving.stores.removals import Blotted, Finished, Forgotten, RemovalRow, Swept
+from driftbandit.serving.stores.removals import Blotted, Finished, Forgotten, Pruned, RemovalRow, Swept
 
 LATEST = (1 << 63) - 1
 """Number above those of all events."""
@@ -174,6 +174,7 @@ class Batch:
     forgotten: list[Forgotten] = field(default_factory=list)
     blotted: list[Blotted] = field(default_factory=list)
     finished: list[Finished] = field(default_factory=list)
+    pruned: list[Pruned] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in self.__dataclass_fields__)
@@ -258,6 +259,10 @@ class Store(Protocol):
 
     def events(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, bytes]]:
         """(seq, body) of at most `limit` events after number `after`, in order; raises Damaged."""
+        ...
+
+    def pruned(self, loop: int, shard: int) -> int:
+        """Number of the last event that went out of the log because it was old; 0 if the log is whole."""
         ...
 
     def whole_runs(self, loop: int, shard: int, after: int, limit: int) -> list[Run]:

@@ -34,7 +34,7 @@ def damage(store: SQLStore, query: Query) -> Iterator[str]:
 
 
 def _damaged_log(store: SQLStore, loop: int, shard: int) -> Iterator[str]:
-    last = 0
+    last = store.pruned(loop, shard)
     while runs := [run for run in store.runs(loop, shard, last, _RUNS) if run[1] > last]:
         for run in runs:
             place = store.place(loop, shard)

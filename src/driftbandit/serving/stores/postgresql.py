@@ -48,6 +48,8 @@ CREATE INDEX IF NOT EXISTS changes_by_time ON changes (loop, time);
 CREATE INDEX IF NOT EXISTS changes_by_scope ON changes (loop, scope, time);
 CREATE TABLE IF NOT EXISTS tallies (
     loop bigint, shard integer, body bytea NOT NULL, PRIMARY KEY (loop, shard));
+CREATE TABLE IF NOT EXISTS pruned (
+    loop bigint, shard integer, upto bigint NOT NULL, PRIMARY KEY (loop, shard));
 CREATE TABLE IF NOT EXISTS removals (
     number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, loop bigint NOT NULL, shard integer NOT NULL,
     name text NOT NULL, scope text, scope_hash text, who text NOT NULL, time bigint NOT NULL, done bigint);
@@ -72,7 +74,7 @@ _LIMITS = {
 
 _STANDING = """
 SELECT to_regclass('shards') IS NOT NULL,
-    to_regclass('states') IS NOT NULL AND to_regclass('removals') IS NOT NULL AND EXISTS (
+    to_regclass('states') IS NOT NULL AND to_regclass('pruned') IS NOT NULL AND EXISTS (
     SELECT FROM pg_attribute WHERE attrelid = to_regclass('snapshots') AND attname = 'crc')
 """
 """Whether there is a store, and whether it has everything that this version needs."""

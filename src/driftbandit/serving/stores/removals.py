@@ -64,6 +64,15 @@ class Blotted(NamedTuple):
     ids: list[str]
 
 
+class Pruned(NamedTuple):
+    """Events of one shard that go out of the log, up to a number, and ids that go out of the index with them."""
+
+    loop: int
+    shard: int
+    upto: int
+    ids: list[str]
+
+
 class Finished(NamedTuple):
     """The erasing of a scope that is done but for its changes, its older models and the scope's name in the record."""
 

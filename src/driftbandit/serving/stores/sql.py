@@ -221,6 +221,11 @@ class SQLStore(ABC):
             *(loop, shard, loop, shard, after + 1, limit, loop, shard, _BYTES),
         )
 
+    def pruned(self, loop: int, shard: int) -> int:
+        """Number of the last event that went out of the log because it was old; 0 if the log is whole."""
+        rows = self._all("SELECT upto FROM pruned WHERE loop = ? AND shard = ?", loop, shard)
+        return rows[0][0] if rows else 0
+
     def whole_runs(self, loop: int, shard: int, after: int, limit: int) -> list[Run]:
         """At most `limit` runs, in order, starting with the one that has the event after `after`; raises Damaged."""
         runs = self.runs(loop, shard, after, limit)

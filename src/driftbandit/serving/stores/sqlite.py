@@ -40,6 +40,8 @@ CREATE INDEX IF NOT EXISTS changes_by_time ON changes (loop, time);
 CREATE INDEX IF NOT EXISTS changes_by_scope ON changes (loop, scope, time);
 CREATE TABLE IF NOT EXISTS tallies (
     loop INTEGER, shard INTEGER, body BLOB NOT NULL, PRIMARY KEY (loop, shard)) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS pruned (
+    loop INTEGER, shard INTEGER, upto INTEGER NOT NULL, PRIMARY KEY (loop, shard)) STRICT, WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS removals (
     number INTEGER PRIMARY KEY, loop INTEGER NOT NULL, shard INTEGER NOT NULL, name TEXT NOT NULL, scope TEXT,
     scope_hash TEXT, who TEXT NOT NULL, time INTEGER NOT NULL, done INTEGER) STRICT;

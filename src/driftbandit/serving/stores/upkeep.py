@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from driftbandit.serving.stores.base import Batch, SizeRow
-from driftbandit.serving.stores.removals import Blotted, Finished, Forgotten, Swept
+from driftbandit.serving.stores.removals import Blotted, Finished, Forgotten, Pruned, Swept
 from driftbandit.serving.stores.runs import checksum
 
 Query = Callable[..., list[Any]]
@@ -28,6 +28,7 @@ _KEYS = {
     "closed": ("id", 2_000),
     "changes": ("shard, number", 1_000),
     "tallies": ("shard", 100),
+    "pruned": ("shard", 100),
 }
 """What names a row of a loop in each table, and how many rows go with one commit: some milliseconds' work."""
 
@@ -63,6 +64,8 @@ def remove(query: Query, batch: Batch) -> None:
         _blot(query, blotted)
     for finished in batch.finished:
         _finish(query, finished)
+    for pruned in batch.pruned:
+        _prune(query, pruned)
 
 
 def _sweep(query: Query, swept: Swept) -> None:
@@ -94,11 +97,26 @@ def _blot(query: Query, blotted: Blotted) -> None:
             "UPDATE events SET bodies = ?, crc = ? WHERE loop = ? AND shard = ? AND first = ? RETURNING loop",
             *(run.bodies, checksum(run.bodies, *run[:4]), *run[:3]),
         )
-    for decision_id in blotted.ids:
-        query(
-            "DELETE FROM closed WHERE loop = ? AND id = ? AND shard = ? RETURNING loop",
-            *(blotted.loop, decision_id, blotted.shard),
-        )
+    _drop_ids(query, blotted)
+
+
+def _drop_ids(query: Query, given: Blotted | Pruned) -> None:
+    delete = "DELETE FROM closed WHERE loop = ? AND id = ? AND shard = ? RETURNING loop"
+    for decision_id in given.ids:
+        query(delete, given.loop, decision_id, given.shard)
+
+
+def _prune(query: Query, pruned: Pruned) -> None:
+    query(
+        "DELETE FROM events WHERE loop = ? AND shard = ? AND first <= ? AND last <= ? RETURNING loop",
+        *(pruned.loop, pruned.shard, pruned.upto, pruned.upto),
+    )
+    query(
+        "INSERT INTO pruned VALUES (?, ?, ?) ON CONFLICT (loop, shard) DO UPDATE SET upto = excluded.upto "
+        "RETURNING loop",
+        *(pruned.loop, pruned.shard, pruned.upto),
+    )
+    _drop_ids(query, pruned)
 
 
 def _finish(query: Query, finished: Finished) -> None:
