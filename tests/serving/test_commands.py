@@ -314,7 +314,10 @@ def test_decisions_of_another_version_are_named(rows: Rows) -> None:
         (b"null", "row 1 is no event"),
         (b"[1, 2]", "row 1 is no event"),
         (b"{}", "there is no 'kind'"),
-        (b'{"kind": "surprise"}', "kind: expected one of config, arms, decision, reward, late, tick, got 'surprise'"),
+        (
+            b'{"kind": "surprise"}',
+            "kind: expected one of config, arms, decision, reward, late, tick, erased, erasure, got 'surprise'",
+        ),
         (b"[" * 100_000, "row 1 is no event"),
         (b'{"kind": "tick", "time": 1}', "row 1 does not say which event of which loop it is"),
     ],
@@ -330,7 +333,9 @@ def test_other_exports_and_files_are_no_logs(logs: dict[str, bytes]) -> None:
     pq.write_table(pa.table({"a": [1, 2]}), "other.parquet")
     assert "other.parquet: row 1 is no event" in fail("replay", "other.parquet")
     assert "No such file" in fail("replay", "nope")
-    assert "Is a directory" in fail("replay", ".")
+    assert "other.parquet: row 1 is no event" in fail("replay", ".")
+    Path("empty").mkdir()
+    assert "empty: there are no Parquet files in this folder" in fail("replay", "empty")
 
 
 @pytest.mark.parametrize("kind", ["ndjson", "parquet"])

@@ -181,6 +181,19 @@ class Models:
         self._largest = max(self._largest, len(data))
         return data
 
+    def put(self, scope: str, data: bytes) -> None:
+        """Replace the state of a scope."""
+        self.get(scope)
+        self.mark(scope)
+        self._hot[scope].restore(unpack(data))
+
+    def forget(self, scope: str) -> None:
+        """Forget a scope, also if it changed since it was saved; what the store has of it must be deleted too."""
+        self._hot.pop(scope, None)
+        self._slab.drop(scope)
+        for places in (self._changed, self._frozen, self._copies):
+            places.pop(scope, None)
+
     def packed(self, scope: str) -> bytes | None:
         """The state of a scope as bytes, wherever it is; None if it was never met."""
         return self._pack(scope) or None if scope in self else self._load(scope)

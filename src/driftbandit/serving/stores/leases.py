@@ -125,6 +125,8 @@ class Leases:
         self._all(
             "SELECT pg_terminate_backend(l.pid) FROM processes p JOIN pg_locks l "
             "ON l.locktype = 'advisory' AND l.classid = %s AND l.objid = p.id::oid AND l.granted "
+            # A restored copy of a store lists the processes of the original, which may be served from the same server.
+            "AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
             "WHERE p.id <> %s AND p.seen < now() - make_interval(secs => %s)",
             *(ALIVE, self._me, self._lease),
         )
