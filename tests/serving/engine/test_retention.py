@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -20,10 +22,12 @@ from driftbandit.serving.log.export import FORMATS, Wanted
 from driftbandit.serving.log.rerun import read_exports, rerun_log
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import Refused
+from driftbandit.serving.server import build_app
 from driftbandit.serving.stores.base import Batch
 from driftbandit.serving.stores.postgresql import PostgreSQLStore
 from driftbandit.serving.stores.removals import Pruned
 
+from ..live import live, problem
 from ..world import World, run
 
 KEEP = 60_000
@@ -224,3 +228,23 @@ def test_options_of_the_command(tmp_path: Path) -> None:
         done: Any = CliRunner().invoke(app, ["serve", "--store", f"sqlite:{tmp_path / 'a.db'}", *options])
         assert done.exit_code != 0
         assert message in " ".join(done.output.split())
+
+
+def test_a_running_service_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "_LOOK_MS", 100)
+    address, folder = f"sqlite:{tmp_path / 'a.db'}", tmp_path / "archive"
+    service = build_app(address, secure=False, snapshot_every=20, keep=500, archive=folder)
+    with live(service) as url, httpx.Client(base_url=url, timeout=60) as http:
+        http.put("/v1/loops/x", json={"policy": "ucb1", "window": 0.1})
+        for _ in range(40):
+            http.post("/v1/loops/x/decisions", json={"arms": ["a", "b"]})
+        deadline = time.monotonic() + 30
+        while http.get("/v1/loops/x/log").text.count("\n") > 40:
+            assert time.monotonic() < deadline, "old events must leave the store"
+            http.post("/v1/loops/x/decisions", json={"arms": ["a", "b"]})
+            time.sleep(0.1)
+        assert "needs the whole log" in problem(http.get("/v1/loops/x/log?format=dsjson"), 422)
+        (tmp_path / "rest.parquet").write_bytes(http.get("/v1/loops/x/log?format=parquet").content)
+        assert http.get("/readyz").status_code == 200
+    found = rerun_log(read_exports([folder / "1", tmp_path / "rest.parquet"]))
+    assert found.identical == found.decisions >= 40

@@ -27,7 +27,11 @@ _SLACK = 10
 """Events go once the oldest is older than it may be by one in so many parts: archives of many events are better."""
 
 _RUNS = 50
-"""Runs of events that go with one commit, at most."""
+_EVENTS = 2_000
+"""Runs of events that go with one commit, at most, and about how many events: some milliseconds' work."""
+
+_SHARDS = 20
+"""Shards whose oldest events are looked at together."""
 
 
 class Archive(Protocol):
@@ -121,7 +125,9 @@ class Pruner:
         if not self._shards and self._clock() >= self._next_look:
             self._next_look = self._clock() + _LOOK_MS
             self._shards = self._keeper.here()
-        while self._shards and not self._begin(self._retention, self._shards[0]):
+        for _ in range(_SHARDS):
+            if not self._shards or self._begin(self._retention, self._shards[0]):
+                return
             self._shards.pop(0)
 
     def _begin(self, retention: Retention, loop: Loop) -> bool:
@@ -147,11 +153,12 @@ class Pruner:
         """Add a slice to a commit."""
         if self._retention is None or not self._upto:
             return
-        loop, ids, upto = self._shards[0], [], 0
+        loop, upto = self._shards[0], 0
+        ids: list[str] = []
         before = self._clock() - self._retention.keep
         if self._keeper.serves(loop):
             for run in self._store.whole_runs(loop.number, loop.shard, 0, _RUNS):
-                if run.last > self._upto or _time(run) > before:
+                if run.last > self._upto or len(ids) > _EVENTS or _time(run) > before:
                     break
                 upto = run.last
                 ids += [event.id for event in map(decode, unpack_run(run.bodies)) if isinstance(event, Decided)]
