@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -20,10 +22,12 @@ from driftbandit.serving.log.export import FORMATS, Wanted
 from driftbandit.serving.log.rerun import read_exports, rerun_log
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import Refused
+from driftbandit.serving.server import build_app
 from driftbandit.serving.stores.base import Batch
 from driftbandit.serving.stores.postgresql import PostgreSQLStore
 from driftbandit.serving.stores.removals import Pruned
 
+from ..live import live, problem
 from ..world import World, run
 
 KEEP = 60_000
@@ -61,11 +65,11 @@ def export(world: World, path: Path, kind: str = "ndjson") -> Path:
 def test_archive_and_store_together_are_the_whole_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "_RUNS", 7)
     monkeypatch.setattr(archives, "_EVENTS", 50)
-    world = make(tmp_path / "a.db", tmp_path / "archive")
+    world = make(tmp_path / "a.db", tmp_path / "archive", 80)
     before, count = world.check(), world.counts().decisions
     whole = export(world, tmp_path / "whole.ndjson").read_bytes().splitlines()
     first = prune(world)
-    assert first > 20
+    assert first > 10
     while prune(world) > first:  # fifty events to a file
         first = world.store.pruned(1, 0)
     left = export(world, tmp_path / "rest.ndjson").read_bytes().splitlines()
@@ -171,15 +175,25 @@ def test_a_crash_between_archive_and_store(tmp_path: Path) -> None:
     assert found.digest == world.check()
 
 
-def test_a_scope_is_erased_from_what_is_left(tmp_path: Path) -> None:
+def test_a_scope_is_erased_from_log_and_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archives, "_EVENTS", 50)
     world = make(tmp_path / "a.db", tmp_path / "archive")
-    assert prune(world)
+    first = 0
+    while prune(world) > first:
+        first = world.store.pruned(1, 0)
+    ids = ParquetArchive(tmp_path / "archive").ids_of(1, 0, "user 3")
+    assert len(ids) > 3
     world.engine.erase("x", "user 3", "")
-    while world.engine.busy:
+    while world.store.removals()[0].done is None:
         world.engine.commit()
     assert "user 3" not in export(world, tmp_path / "rest.ndjson").read_text()
+    left = [row for row, _ in read_exports([tmp_path / "archive"])]
+    assert len(left) >= first, "the numbering stays whole"
+    assert sum(row["kind"] == "erased" for row in left) >= len(ids)
+    assert not any(row["scope"] == "user 3" or row["id"] in ids for row in left)
     found = rerun_log(read_exports([tmp_path / "archive", tmp_path / "rest.ndjson"]))
     assert found.digest == world.check()
+    assert found.identical == found.decisions
 
 
 def test_a_hole_is_damage_wherever_the_log_begins(tmp_path: Path) -> None:
@@ -224,3 +238,23 @@ def test_options_of_the_command(tmp_path: Path) -> None:
         done: Any = CliRunner().invoke(app, ["serve", "--store", f"sqlite:{tmp_path / 'a.db'}", *options])
         assert done.exit_code != 0
         assert message in " ".join(done.output.split())
+
+
+def test_a_running_service_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "_LOOK_MS", 100)
+    address, folder = f"sqlite:{tmp_path / 'a.db'}", tmp_path / "archive"
+    service = build_app(address, secure=False, snapshot_every=20, keep=500, archive=folder)
+    with live(service) as url, httpx.Client(base_url=url, timeout=60) as http:
+        http.put("/v1/loops/x", json={"policy": "ucb1", "window": 0.1})
+        for _ in range(40):
+            http.post("/v1/loops/x/decisions", json={"arms": ["a", "b"]})
+        deadline = time.monotonic() + 30
+        while http.get("/v1/loops/x/log").text.count("\n") > 40:
+            assert time.monotonic() < deadline, "old events must leave the store"
+            http.post("/v1/loops/x/decisions", json={"arms": ["a", "b"]})
+            time.sleep(0.1)
+        assert "needs the whole log" in problem(http.get("/v1/loops/x/log?format=dsjson"), 422)
+        (tmp_path / "rest.parquet").write_bytes(http.get("/v1/loops/x/log?format=parquet").content)
+        assert http.get("/readyz").status_code == 200
+    found = rerun_log(read_exports([folder / "1", tmp_path / "rest.parquet"]))
+    assert found.identical == found.decisions >= 40

@@ -9,6 +9,7 @@
 - `removing`: what is left of deleted loops
 - `erasing`: scopes that are to be forgotten
 - `retention`: old events, which go into an archive or are dropped
+- `tasks`: work in a thread of its own
 - `chores`: these three together
 - `keeping`: the shards that are served, and what happens if one fails
 - `engine`: all loops of a store, commits and recovery

@@ -35,26 +35,29 @@ class Chores:
         background: bool,
     ) -> None:
         self._sweeper = Sweeper(store, clock)
-        self._eraser = Eraser(store, clock, keeper, saver)
+        archive = None if retention is None else retention.archive
+        self._eraser = Eraser(store, clock, keeper, saver, archive, background=background)
         self._pruner = Pruner(store, clock, keeper, retention, background=background)
 
     @property
     def busy(self) -> bool:
         """Whether the next commit has something to remove."""
-        return self._sweeper.busy or self._eraser.busy or self._pruner.busy
+        return self._sweeper.busy or (self._eraser.busy if self._eraser.erases else self._pruner.busy)
 
     def look(self, held: Container[int]) -> None:
         """See what is to be removed; called about once per second, with the shards that this process holds."""
         self._sweeper.look(held)
-        self._eraser.look()
-        if not self._eraser.erases:  # the events of a scope that is being erased stay until they are
+        # One after the other: no event may move to the archive while a scope is being erased.
+        if not self._pruner.archiving:
+            self._eraser.look()
+        if not self._eraser.erases:
             self._pruner.look()
 
     def fill(self, batch: Batch) -> None:
         """Add a slice to a commit."""
         self._sweeper.fill(batch)
         self._eraser.fill(batch)
-        if not batch.blotted:
+        if not self._eraser.erases:
             self._pruner.fill(batch)
 
     def settle(self) -> bool:

@@ -1,12 +1,13 @@
 """Erasing scopes from the store: models, log and index, a few rows with each commit, so that nobody waits.
 
-Each shard of the loop is dealt with by the process that serves it, in four steps:
+Each shard of the loop is dealt with by the process that serves it, in these steps:
 
-1. The log is read for the ids of the scope's decisions.
+1. The archive, if there is one, and the log are read for the ids of the scope's decisions.
 2. The scope's models and open decisions are dropped, and an `Erasure` is logged (see `loop.erasing`).
 3. A snapshot is taken, so that no recovery begins before the erasure.
 4. Events of the scope before the erasure are replaced by tombstones: first rewards, which only their decisions' ids tie
-   to the scope, then decisions. Then the record of the removal loses the name.
+   to the scope, then decisions.
+5. The same is done in the archive. Then the record of the removal loses the name.
 
 If the service stops in between, the next one begins again with the first step.
 """
@@ -18,7 +19,9 @@ from enum import Enum, auto
 from functools import partial
 
 from driftbandit.serving.engine.keeping import Keeper
+from driftbandit.serving.engine.retention import Archive
 from driftbandit.serving.engine.saving import Saver
+from driftbandit.serving.engine.tasks import Task
 from driftbandit.serving.loop.erasing import erase
 from driftbandit.serving.loop.events import Decided, Erased, Late, Rewarded, Run, decode, encode, unpack_run
 from driftbandit.serving.loop.loop import Loop
@@ -33,31 +36,39 @@ _EVENTS = 2_000
 
 
 class _Step(Enum):
+    READ_ARCHIVE = auto()
     SCAN = auto()
     MARK = auto()
     SAVE = auto()
     BLOT_REWARDS = auto()
     BLOT_DECISIONS = auto()
+    ARCHIVE = auto()
     FINISH = auto()
 
 
-_BLOTS = {_Step.BLOT_REWARDS: _Step.BLOT_DECISIONS, _Step.BLOT_DECISIONS: _Step.FINISH}
-"""The steps that replace events, and what comes after them."""
+_BLOTS = {_Step.BLOT_REWARDS: _Step.BLOT_DECISIONS, _Step.BLOT_DECISIONS: _Step.ARCHIVE}
+"""The steps that replace events in the log, and what comes after them."""
 
 
 class _Job:
     """One scope that is being erased from one shard."""
 
-    __slots__ = ("at", "ids", "loop", "marker", "row", "scope", "step")
+    __slots__ = ("at", "ids", "loop", "marker", "row", "scope", "step", "task")
 
     def __init__(self, row: RemovalRow, scope: str, loop: Loop) -> None:
         self.row = row
         self.scope = scope
         self.loop = loop
-        self.step = _Step.SCAN
+        self.step = _Step.READ_ARCHIVE
+        self.task: Task[list[str] | None] | None = None
         self.at = 0
         self.ids: dict[str, None] = {}
         self.marker = 0
+
+    @property
+    def waits(self) -> bool:
+        """Whether it can go on only when others are done: a snapshot, or a thread that uses the archive."""
+        return self.step is _Step.SAVE or (self.task is not None and not self.task.done)
 
 
 class Eraser:
@@ -73,9 +84,24 @@ class Eraser:
         Knows which shards are served.
     saver : Saver
         Takes snapshots.
+    archive : Archive or None
+        Where old events are.
+    background : bool
+        Whether the archive is read and written in a thread of its own.
     """
 
-    def __init__(self, store: Store, clock: Callable[[], int], keeper: Keeper, saver: Saver) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Callable[[], int],
+        keeper: Keeper,
+        saver: Saver,
+        archive: Archive | None = None,
+        *,
+        background: bool = False,
+    ) -> None:
+        self._archive = archive
+        self._background = background
         self._store = store
         self._clock = clock
         self._keeper = keeper
@@ -86,7 +112,7 @@ class Eraser:
     @property
     def busy(self) -> bool:
         """Whether the next commit has something to erase."""
-        return any(job.step is not _Step.SAVE for job in self._jobs)
+        return bool(self._jobs) and not self._jobs[0].waits
 
     @property
     def erases(self) -> bool:
@@ -123,7 +149,9 @@ class Eraser:
         job = self._jobs[0] if self._jobs else None
         if job is None:
             return False
-        if job.step is _Step.SCAN:
+        if job.step in (_Step.READ_ARCHIVE, _Step.ARCHIVE):
+            self._try(job, partial(self._use_archive, job))
+        elif job.step is _Step.SCAN:
             self._try(job, partial(self._scan, job))
         elif job.step is _Step.MARK:
             job.step = _Step.SAVE
@@ -141,6 +169,28 @@ class Eraser:
         if self._keeper.attempt(job.loop, work) is not None:
             self._jobs.remove(job)
             self._failed.add(job.row.number)
+
+    def _use_archive(self, job: _Job) -> None:
+        """Read the archive for ids in a thread of its own, or rewrite it, or go on if that is done."""
+        if self._archive is not None and job.task is None:
+            work = self._archived_ids if job.step is _Step.READ_ARCHIVE else self._erase_archived
+            job.task = Task(partial(work, self._archive, job), background=self._background)
+        task = job.task
+        if task is not None and not task.done:
+            return
+        if task is not None and task.error is not None:
+            raise task.error
+        job.ids |= dict.fromkeys((task and task.result) or ())
+        job.task = None
+        job.step = _Step.SCAN if job.step is _Step.READ_ARCHIVE else _Step.FINISH
+
+    @staticmethod
+    def _archived_ids(archive: Archive, job: _Job) -> list[str]:
+        return archive.ids_of(job.loop.number, job.loop.shard, job.scope)
+
+    @staticmethod
+    def _erase_archived(archive: Archive, job: _Job) -> None:
+        archive.erase(job.loop.number, job.loop.shard, job.scope, job.ids, job.marker)
 
     def _scan(self, job: _Job) -> None:
         """Look for decisions of the scope; at the end of the log, forget the scope."""

@@ -7,15 +7,16 @@ that the store's index does not have yet. Closed decisions leave the index toget
 from __future__ import annotations
 
 import logging
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from driftbandit.serving.engine.keeping import Keeper
+from driftbandit.serving.engine.tasks import Task
 from driftbandit.serving.loop.events import AnyEvent, Decided, Run, decode, unpack_run
 from driftbandit.serving.loop.loop import Loop
-from driftbandit.serving.stores.base import Batch, LoopRow, Store, StoreError
+from driftbandit.serving.stores.base import Batch, LoopRow, Store
 from driftbandit.serving.stores.removals import Pruned
 
 logger = logging.getLogger("driftbandit")
@@ -27,7 +28,11 @@ _SLACK = 10
 """Events go once the oldest is older than it may be by one in so many parts: archives of many events are better."""
 
 _RUNS = 50
-"""Runs of events that go with one commit, at most."""
+_EVENTS = 2_000
+"""Runs of events that go with one commit, at most, and about how many events: some milliseconds' work."""
+
+_SHARDS = 20
+"""Shards whose oldest events are looked at together."""
 
 
 class Archive(Protocol):
@@ -46,6 +51,14 @@ class Archive(Protocol):
 
     def read(self, loop: int, shard: int, upto: int) -> Iterator[AnyEvent]:
         """Events 1 to `upto`; raises ValueError if one of them is missing."""
+        ...
+
+    def ids_of(self, loop: int, shard: int, scope: str) -> list[str]:
+        """Ids of the archived decisions of a scope."""
+        ...
+
+    def erase(self, loop: int, shard: int, scope: str, ids: Container[str], until: int) -> None:
+        """Replace the events of a scope, whose decisions have these ids, by tombstones."""
         ...
 
 
@@ -98,7 +111,7 @@ class Pruner:
         self._background = background
         self._next_look = 0
         self._shards: list[Loop] = []
-        self._archiving: _Archiving | None = None
+        self._archiving: Task[int] | None = None
         self._upto = 0
 
     @property
@@ -106,14 +119,22 @@ class Pruner:
         """Whether the next commit has events to remove."""
         return self._upto > 0
 
+    @property
+    def archiving(self) -> bool:
+        """Whether events are being archived."""
+        return self._archiving is not None
+
     def look(self) -> None:
         """See whether events are too old, or have been archived; called about once per second."""
         if self._retention is None or self._upto:
             return
         if self._archiving is not None:
-            if not self._archiving.done:
+            task = self._archiving
+            if not task.done:
                 return
-            self._upto, self._archiving = self._archiving.upto, None
+            if task.error is not None:
+                logger.error("old events stay in the store, since they cannot be archived: %s", task.error)
+            self._upto, self._archiving = task.result or 0, None
             if self._upto:
                 return
             self._shards.pop(0)
@@ -121,7 +142,9 @@ class Pruner:
         if not self._shards and self._clock() >= self._next_look:
             self._next_look = self._clock() + _LOOK_MS
             self._shards = self._keeper.here()
-        while self._shards and not self._begin(self._retention, self._shards[0]):
+        for _ in range(_SHARDS):
+            if not self._shards or self._begin(self._retention, self._shards[0]):
+                return
             self._shards.pop(0)
 
     def _begin(self, retention: Retention, loop: Loop) -> bool:
@@ -135,11 +158,9 @@ class Pruner:
             self._upto = free
             return True
         row = self._keeper.parts(loop.name).row
-        self._archiving = _Archiving(lambda: archive.write(self._store.reader, row, loop.shard, free, before))
-        if self._background:
-            threading.Thread(target=self._archiving.run, name="driftbandit-archive", daemon=True).start()
-        else:
-            self._archiving.run()
+        write = partial(archive.write, self._store.reader, row, loop.shard, free, before)
+        self._archiving = Task(write, background=self._background)
+        if not self._background:
             self.look()
         return True
 
@@ -147,11 +168,12 @@ class Pruner:
         """Add a slice to a commit."""
         if self._retention is None or not self._upto:
             return
-        loop, ids, upto = self._shards[0], [], 0
+        loop, upto = self._shards[0], 0
+        ids: list[str] = []
         before = self._clock() - self._retention.keep
         if self._keeper.serves(loop):
             for run in self._store.whole_runs(loop.number, loop.shard, 0, _RUNS):
-                if run.last > self._upto or _time(run) > before:
+                if run.last > self._upto or len(ids) > _EVENTS or _time(run) > before:
                     break
                 upto = run.last
                 ids += [event.id for event in map(decode, unpack_run(run.bodies)) if isinstance(event, Decided)]
@@ -160,23 +182,6 @@ class Pruner:
         else:
             self._upto = 0
             self._shards.pop(0)
-
-
-class _Archiving:
-    """Old events of one shard that are being archived."""
-
-    def __init__(self, write: Callable[[], int]) -> None:
-        self._write = write
-        self.done = False
-        self.upto = 0
-
-    def run(self) -> None:
-        """Archive, and say up to which event; 0 if that failed."""
-        try:
-            self.upto = self._write()
-        except (StoreError, OSError, ValueError) as error:
-            logger.error("old events stay in the store, since they cannot be archived: %s", error)
-        self.done = True
 
 
 def _free(loop: Loop) -> int:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from driftbandit.serving.log.export import Wanted, as_row, read_log
 from driftbandit.serving.log.rerun import read_export
 from driftbandit.serving.log.tables import parquet_pieces
-from driftbandit.serving.loop.events import AnyEvent
+from driftbandit.serving.loop.events import AnyEvent, Decided, Erased, Late, Rewarded, encode
 from driftbandit.serving.stores.base import LoopRow, Store
 
 _EVENTS = 1_000_000
@@ -47,10 +47,7 @@ class ParquetArchive:
         return max((last for _, last, _ in self._files(loop, shard)), default=0)
 
     def write(self, open_reader: Callable[[], Store], row: LoopRow, shard: int, upto: int, before: int) -> int:
-        """Archive the events up to a number that are older than a time; returns the number of the last one.
-
-        A file gets its name once it is whole and on the disk.
-        """
+        """Archive the events up to a number that are older than a time; returns the number of the last one."""
         had = last = self.upto(row.number, shard)
         wanted = Wanted(row.name, row.number, shard, had)
         found = read_log(open_reader, wanted)
@@ -66,18 +63,9 @@ class ParquetArchive:
 
         folder = self.folder / str(row.number) / str(shard)
         folder.mkdir(parents=True, exist_ok=True)
-        partial = folder / f".{os.getpid()}.partial"
         try:
-            with open(partial, "wb") as file:
-                for piece in parquet_pieces(rows()):
-                    file.write(piece)
-                file.flush()
-                os.fsync(file.fileno())
-            if last > had:
-                partial.rename(folder / f"{had + 1:012}-{last:012}.parquet")
-                _sync(folder)
+            _save(rows(), folder, lambda: f"{had + 1:012}-{last:012}.parquet" if last > had else None)
         finally:
-            partial.unlink(missing_ok=True)
             found.close()
         return last
 
@@ -95,6 +83,59 @@ class ParquetArchive:
                 break
         if seq < upto:
             raise ValueError(f"{self.folder}: events {seq + 1} to {upto} of loop {loop}, shard {shard} are missing")
+
+    def ids_of(self, loop: int, shard: int, scope: str) -> list[str]:
+        """Ids of the archived decisions of a scope."""
+        import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import
+
+        ids: list[str] = []
+        for _, _, path in self._files(loop, shard):
+            ids += pq.read_table(path, columns=["id"], filters=[("scope", "=", scope)])["id"].to_pylist()
+        return ids
+
+    def erase(self, loop: int, shard: int, scope: str, ids: Container[str], until: int) -> None:
+        """Replace the events of a scope, whose decisions have these ids, by tombstones.
+
+        Rewards come first, in all files: only the ids of their decisions tie them to the scope, so decisions must be
+        there as long as it may be necessary to begin again.
+        """
+
+        def is_reward(event: AnyEvent) -> bool:
+            return isinstance(event, Rewarded | Late) and event.id in ids
+
+        def is_decision(event: AnyEvent) -> bool:
+            return isinstance(event, Decided) and event.scope == scope
+
+        for concerned in (is_reward, is_decision):
+            for _, _, path in self._files(loop, shard):
+                if any(concerned(event) for _, event in read_export(path)):
+                    _save(_with_tombstones(path, concerned, until), path.parent, lambda path=path: path.name)  # type: ignore[misc]
+
+
+def _with_tombstones(
+    path: Path, concerned: Callable[[AnyEvent], bool], until: int
+) -> Iterator[tuple[dict[str, Any], int]]:
+    """The rows of a file, with tombstones for some events."""
+    for row, event in read_export(path):
+        if concerned(event):
+            event = Erased(event.time, isinstance(event, Decided), until)  # noqa: PLW2901
+        yield as_row(row["seq"], row["loop"], row["shard"], event), len(encode(event))
+
+
+def _save(rows: Iterable[tuple[dict[str, Any], int]], folder: Path, name: Callable[[], str | None]) -> None:
+    """Write rows to a file, which gets its name when it is whole and on the disk; none if `name` says so."""
+    partial = folder / f".{os.getpid()}.partial"
+    try:
+        with open(partial, "wb") as file:
+            for piece in parquet_pieces(rows):
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        if (final := name()) is not None:
+            partial.replace(folder / final)
+            _sync(folder)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _sync(folder: Path) -> None:

@@ -154,7 +154,7 @@ class SQLStore(ABC):
         self._many("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", changes)
         for closed in batch.closed:
             self._insert_closed(closed)
-        upkeep.remove(self._all, batch)
+        upkeep.remove(self._all, self._many, batch)
         self._write_models(batch)
         for shot in batch.snapshots:
             at = (shot.loop, shot.shard)

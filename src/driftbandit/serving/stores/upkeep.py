@@ -12,6 +12,9 @@ from driftbandit.serving.stores.runs import checksum
 Query = Callable[..., list[Any]]
 """Runs a statement with its values and returns the rows."""
 
+Many = Callable[[str, Sequence[Sequence[Any]]], None]
+"""Runs a statement once per row of values."""
+
 _SIZES = {
     "events": ("events", "sum(last - first + 1)", "length(bodies)"),
     "models": ("states", "count(*)", "length(state) + length(scope)"),
@@ -48,24 +51,27 @@ def has_rows(query: Query, loop: int) -> bool:
     return any(query(f"SELECT 1 FROM {table} WHERE loop = ? LIMIT 1", loop) for table in _KEYS)
 
 
-def record(many: Callable[[str, Sequence[Sequence[Any]]], None], rows: Sequence[Sequence[Any]]) -> None:
+def record(many: Many, rows: Sequence[Sequence[Any]]) -> None:
     """Record removals: loop, shard, name, scope, hash of the scope, who, time."""
     columns = "loop, shard, name, scope, scope_hash, who, time"
     many(f"INSERT INTO removals ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
 
-def remove(query: Query, batch: Batch) -> None:
+def remove(query: Query, many: Many, batch: Batch) -> None:
     """Remove what a batch says."""
     for swept in batch.swept:
         _sweep(query, swept)
     for forgotten in batch.forgotten:
         _forget(query, forgotten)
     for blotted in batch.blotted:
-        _blot(query, blotted)
+        _blot(many, blotted)
     for finished in batch.finished:
         _finish(query, finished)
     for pruned in batch.pruned:
         _prune(query, pruned)
+    given: list[Blotted | Pruned] = [*batch.blotted, *batch.pruned]
+    ids = [(each.loop, decision_id, each.shard) for each in given for decision_id in each.ids]
+    many("DELETE FROM closed WHERE loop = ? AND id = ? AND shard = ?", ids)
 
 
 def _sweep(query: Query, swept: Swept) -> None:
@@ -91,19 +97,9 @@ def _forget(query: Query, gone: Forgotten) -> None:
         )
 
 
-def _blot(query: Query, blotted: Blotted) -> None:
-    for run in blotted.runs:
-        query(
-            "UPDATE events SET bodies = ?, crc = ? WHERE loop = ? AND shard = ? AND first = ? RETURNING loop",
-            *(run.bodies, checksum(run.bodies, *run[:4]), *run[:3]),
-        )
-    _drop_ids(query, blotted)
-
-
-def _drop_ids(query: Query, given: Blotted | Pruned) -> None:
-    delete = "DELETE FROM closed WHERE loop = ? AND id = ? AND shard = ? RETURNING loop"
-    for decision_id in given.ids:
-        query(delete, given.loop, decision_id, given.shard)
+def _blot(many: Many, blotted: Blotted) -> None:
+    rows = [(run.bodies, checksum(run.bodies, *run[:4]), *run[:3]) for run in blotted.runs]
+    many("UPDATE events SET bodies = ?, crc = ? WHERE loop = ? AND shard = ? AND first = ?", rows)
 
 
 def _prune(query: Query, pruned: Pruned) -> None:
@@ -116,7 +112,6 @@ def _prune(query: Query, pruned: Pruned) -> None:
         "RETURNING loop",
         *(pruned.loop, pruned.shard, pruned.upto),
     )
-    _drop_ids(query, pruned)
 
 
 def _finish(query: Query, finished: Finished) -> None:
