@@ -72,7 +72,7 @@ def test_options_reach_the_evaluation(files, tmp_path):
         (["clicks.csv", "--items", "items.csv", "--policies", "linubc"], "did you mean 'linucb'"),
         (["clicks.csv", "--items", "items.csv", "--policies", "mine:nothing"], "cannot be imported"),
         (["clicks.csv", "--items", "items.csv", "--policies", ""], "policies: expected at least one"),
-        (["clicks.csv", "--items", "items.csv", "--interval", "anytime", "--estimator", "dr"], "expected 'ips'"),
+        (["clicks.csv", "--items", "items.csv", "--interval", "anytime", "--estimator", "sndr"], "expected 'ips'"),
     ],
 )
 @pytest.mark.usefixtures("files")

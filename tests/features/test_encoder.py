@@ -400,3 +400,81 @@ def test_a_failed_fit_leaves_the_encoder_unfitted():
 def test_repr_is_short():
     assert repr(Encoder([Flag("a")], [Flag("b")])) == "Encoder(context=[a: flag], arms=[b: flag], dim=4)"
     assert repr(Encoder(["a"])) == "Encoder(context=['a'], crosses='all', reduce='hash', context_only=True)"
+
+
+WORDS = ["rock", "jazz", "polka", "", None, 1, 1.0, True, 2.5, np.str_("jazz"), np.int64(7)]
+NUMBERS = [3, 2.5, -1e9, 1e9, None, math.nan, True, "4.5", np.float32(0.1), 0.0, -0.0]
+FLAGS = [True, False, None, 1, 0.0, math.nan]
+
+
+@pytest.mark.parametrize("dim", [1000, 16])
+@pytest.mark.parametrize(
+    "arms",
+    [
+        [Category("genre", ["rock", "jazz"]), Number("price", 0, 20), Flag("live"), Category("label", buckets=3)],
+        [Number("price", 0, 20)],
+        [Category("genre")],
+    ],
+)
+def test_a_few_new_arms_are_encoded_as_many_and_as_one_by_one(arms, dim):
+    rng = np.random.default_rng(0)
+    drawn = {"genre": WORDS, "label": WORDS, "price": NUMBERS, "live": FLAGS}
+    records = [{column.name: drawn[column.name][rng.integers(6)] for column in arms} for _ in range(40)]
+    records += [
+        {column.name: values[k % len(values)] for column in arms for values in [drawn[column.name]]} for k in range(40)
+    ]
+    encoder = Encoder(CONTEXT, arms, dim=dim)
+    few = np.concatenate([encoder.encode(PEOPLE[0], records[start : start + 8]) for start in range(0, 80, 8)])
+    side = encoder._plan.arms
+    assert side._quick is not None
+    one_by_one = [side._slots(record) for record in records]
+    again = Encoder(CONTEXT, arms, dim=dim)
+    again._plan.arms._quick = None
+    assert few.tobytes() == np.concatenate([again.encode(PEOPLE[0], [record]) for record in records]).tobytes()
+    assert few.tobytes() == again.encode_many([PEOPLE[0]], records, [0] * 80, np.arange(80)).tobytes()
+    index, value, places = side.places(records[:8])
+    assert [index[place].tolist() for place in places] == [found for found, _ in one_by_one[:8]]
+    assert [value[place].tolist() for place in places] == [found for _, found in one_by_one[:8]]
+
+
+def test_new_arms_that_are_bad_are_named_and_the_next_ones_are_encoded():
+    encoder = Encoder([], [Number("price", 0, 20), Category("genre"), Flag("live")])
+    good = {"price": 5.0, "genre": "jazz", "live": True}
+    for bad in ({"price": math.inf}, {"price": "dear"}, {"price": 10**400}, {"genre": ["jazz"]}, {"live": "perhaps"}):
+        with pytest.raises(ValueError, match=f"arms: {next(iter(bad))}: expected"):
+            encoder.encode({}, [good, good | bad])
+    assert encoder.encode({}, [good]).tolist() == Encoder([], encoder.columns["arms"]).encode({}, [good]).tolist()
+
+
+def test_products_too_many_to_write_down_go_to_the_same_columns(monkeypatch):
+    tabled = Encoder(CONTEXT, ARMS, dim=24)
+    monkeypatch.setattr("driftbandit.features.product.crosses._LARGEST_TABLE", 10)
+    computed = Encoder(CONTEXT, ARMS, dim=24)
+    assert computed._plan._layout._targets.size == 0 < tabled._plan._layout._targets.size
+    for person in PEOPLE:
+        assert computed.encode(person, SONGS).tobytes() == tabled.encode(person, SONGS).tobytes()
+
+
+def test_rows_that_are_kept_after_longer_ones_were_forgotten_are_clean(monkeypatch):
+    monkeypatch.setattr("driftbandit.features.product.side._CACHED", 3)
+    encoder = Encoder([], [Tags("moods", ["calm", "live", "sad"])])
+    encoder.encode({}, [{"moods": ["calm", "live", "sad"]}, {"moods": ["calm", "sad"]}])
+    few = [{"moods": ["sad"]}, {"moods": []}]
+    assert encoder.encode({}, few).tolist() == Encoder([], encoder.columns["arms"]).encode({}, few).tolist()
+
+
+def test_arms_that_never_come_again_are_not_kept_until_some_do():
+    rng = np.random.default_rng(0)
+    columns = [Number("price", 0, 1), Category("genre", ["rock", "jazz"])]
+    pools = [[{"price": x, "genre": "rock"} for x in pool] for pool in rng.random((200, 5)).tolist()]
+    encoder, slow = Encoder([], columns), Encoder([], columns)
+    slow._plan.arms._quick = None
+    side = encoder._plan.arms
+    for pool in pools:
+        assert encoder.encode({}, pool).tobytes() == slow.encode({}, pool).tobytes()
+    assert 64 * 5 <= len(side._cache) < 80 * 5
+    for _ in range(40):  # the same arms again: before long they are found
+        assert encoder.encode({}, pools[0]).tobytes() == slow.encode({}, pools[0]).tobytes()
+    assert side._strangers == 0
+    with pytest.raises(ValueError, match="arms: price: expected"):
+        encoder.encode({}, [{"price": "dear", "genre": "rock"}])

@@ -60,7 +60,7 @@ def test_runs_of_rewards_give_what_single_rewards_give_and_changes_know_their_ro
     assert lessons.changes == learn_log(DLinUCB(2, noise=0.1, window=50), pieces).changes
     expected = []
     for events in whole.events():
-        for row, place in enumerate(events.displayed()):
+        for row, place in enumerate(events.shown_places()):
             expected += [(row, change) for change in slow.learn(events.features[place], events.rewards[row])]
     assert lessons.changes == tuple(expected)
     assert state(fast) == state(slow)

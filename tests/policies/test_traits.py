@@ -146,7 +146,14 @@ def test_a_policy_of_ones_own_has_all_traits():
     assert not policy.is_random
     assert not policy.is_scoped
     assert not policy.detects
-    assert policy.reward_model is policy.leading_row is policy.feature_weights is policy.miss_test is None
+    assert (
+        policy.reward_model
+        is policy.leading_row
+        is policy.feature_weights
+        is policy.weights_before_change
+        is policy.miss_test
+        is None
+    )
     assert policy.facts() == policy.settings() == {}
     assert repr(policy) == "<Plain() rounds=0, changes=0>"
     with pytest.raises(NotImplementedError, match="Plain learns rewards one at a time"):

@@ -20,7 +20,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from driftbandit.cli import app
-from driftbandit.serving.api.keys import Access, Keyring
+from driftbandit.serving.api.keys import Access, Keyring, create_key
 from driftbandit.serving.log import export
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
@@ -190,8 +190,10 @@ def test_what_is_no_store_is_named_and_left_alone(args: list[str], store: str, c
 
 @pytest.mark.parametrize("cut", [0.0, 0.3, 0.9])
 def test_a_store_that_lost_its_end_is_no_traceback(cut: float) -> None:
+    store = SQLiteStore(Path("driftbandit.db"))
     for number in range(50):
-        succeed("keys", "create", f"key {number}")
+        create_key(store, f"key {number}", "read")
+    store.close()
     whole = Path("driftbandit.db").read_bytes()
     Path("driftbandit.db").write_bytes(whole[: int(len(whole) * cut) + 50])
     for leftover in Path().glob("driftbandit.db-*"):
@@ -312,7 +314,10 @@ def test_decisions_of_another_version_are_named(rows: Rows) -> None:
         (b"null", "row 1 is no event"),
         (b"[1, 2]", "row 1 is no event"),
         (b"{}", "there is no 'kind'"),
-        (b'{"kind": "surprise"}', "kind: expected one of config, arms, decision, reward, late, tick, got 'surprise'"),
+        (
+            b'{"kind": "surprise"}',
+            "kind: expected one of config, arms, decision, reward, late, tick, erased, erasure, got 'surprise'",
+        ),
         (b"[" * 100_000, "row 1 is no event"),
         (b'{"kind": "tick", "time": 1}', "row 1 does not say which event of which loop it is"),
     ],
@@ -328,7 +333,9 @@ def test_other_exports_and_files_are_no_logs(logs: dict[str, bytes]) -> None:
     pq.write_table(pa.table({"a": [1, 2]}), "other.parquet")
     assert "other.parquet: row 1 is no event" in fail("replay", "other.parquet")
     assert "No such file" in fail("replay", "nope")
-    assert "Is a directory" in fail("replay", ".")
+    assert "other.parquet: row 1 is no event" in fail("replay", ".")
+    Path("empty").mkdir()
+    assert "empty: there are no Parquet files in this folder" in fail("replay", "empty")
 
 
 @pytest.mark.parametrize("kind", ["ndjson", "parquet"])

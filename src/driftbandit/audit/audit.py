@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -255,20 +255,8 @@ def _tuned(family: str, grid: Iterable[str], values: Mapping[str, Valuation]) ->
     first = [values[_trial(family, label)].terms("dr")[:half].value for label in labels]
     chosen = labels[int(np.argmax(first))]
     name = _trial(family, chosen)
-    later = {who: _part(values[who], slice(half, None)) for who in (LOGGER, name)}
+    later = {who: values[who][half:] for who in (LOGGER, name)}
     return Tuned(family, chosen, len(labels), compare_values(later)[1])
-
-
-def _part(value: Valuation, part: slice) -> Valuation:
-    """Some events of a valuation."""
-    return replace(
-        value,
-        sample=value.sample[part],
-        accepted=value.accepted[part],
-        rows=value.rows[part],
-        times=value.times[part],
-        changes=(),
-    )
 
 
 def _course(values: Mapping[str, Valuation], rows: Sequence[ValueRow]) -> Course:

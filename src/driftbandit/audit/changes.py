@@ -149,7 +149,7 @@ class _Model:
         first = 0
         for events in batches:
             picked = np.arange(-first % step, len(events), step)
-            features.append(_with_arms(events, events.displayed()[picked], arms))
+            features.append(_with_arms(events, events.shown_places()[picked], arms))
             rewards.append(events.rewards[picked])
             first += len(events)
         x, y = np.concatenate(features), np.concatenate(rewards)
@@ -176,7 +176,7 @@ class _Model:
     def seen(self, batches: Iterable[Events]) -> Iterator[tuple[Floats, Floats, Floats]]:
         """Features, errors and weights of the displayed arms, as `collect` takes them."""
         for events in batches:
-            x = self.features(events, events.displayed())
+            x = self.features(events, events.shown_places())
             means = self.means(x, self.theta)
             weights = means * (1.0 - means) if self.clicks else np.ones(len(x))
             yield x, events.rewards / self.unit - means, weights

@@ -17,6 +17,7 @@ import numpy as np
 
 from driftbandit.core import Floats
 from driftbandit.evaluation.anytime import confidence_sequence, difference_sequence
+from driftbandit.evaluation.robust_sequences import dr_sequence
 from driftbandit.evaluation.samples import Sample
 from driftbandit.evaluation.value_intervals import bootstrap_interval, normal_interval
 
@@ -109,6 +110,10 @@ def study(logs: int = 1000, events: int = 2000, seed: int = 0, *, resamples: int
             weights, np.ones(events), rewards, largest_weight=largest, other_largest=1.0, at=looks
         )
         held.setdefault("sequence, difference", []).append(bool(((found.low <= gaps) & (gaps <= found.high)).all()))
+        found = dr_sequence(sample, largest_weight=largest, at=looks)
+        held.setdefault("sequence, dr", []).append(bool(((found.low <= running) & (running <= found.high)).all()))
+        found = dr_sequence(sample, logger, largest_weight=largest, other_largest=1.0, at=looks)
+        held.setdefault("sequence, dr difference", []).append(bool(((found.low <= gaps) & (gaps <= found.high)).all()))
     return {name: float(np.mean(hits)) for name, hits in held.items()}
 
 

@@ -74,8 +74,8 @@ def _records(rng: np.random.Generator, count: int, prefix: str) -> list[Record]:
     ]
 
 
-def measure(count: int = 1000, repeats: int = 5) -> dict[str, float]:
-    """Microseconds of the processor per decision, the best of several turns."""
+def measure(count: int = 1000, repeats: int = 20) -> dict[str, Floats]:
+    """Microseconds of the processor per decision, one figure for each of several turns."""
     decisions = Decisions.make(count)
     known = [[decisions.items[item] for item in pool] for pool in decisions.pools.tolist()]
     hashed, projected = decisions.encoder(), decisions.encoder("project")
@@ -88,14 +88,13 @@ def measure(count: int = 1000, repeats: int = 5) -> dict[str, float]:
         "encode, arms never seen before": lambda: _encode(hashed, decisions.contexts, decisions.fresh),
         "encode, projected": lambda: _encode(projected, decisions.contexts, known),
     }
-    best = dict.fromkeys(players, math.inf)
+    spent = {name: np.empty(repeats + 1) for name in players}
     for turn in range(repeats + 1):
         for name, play in players.items():
             start = time.process_time()
             play()
-            if turn:  # the first turn compiles
-                best[name] = min(best[name], (time.process_time() - start) / count * 1e6)
-    return best
+            spent[name][turn] = (time.process_time() - start) / count * 1e6
+    return {name: times[1:] for name, times in spent.items()}  # the first turn compiles
 
 
 def rows_a_second(count: int = 20_000, repeats: int = 3) -> float:
@@ -172,8 +171,10 @@ def _encode(encoder: Encoder, contexts: list[Record], pools: list[list[Record]])
 if __name__ == "__main__":
     spent = measure()
     for name, microseconds in spent.items():
-        share = microseconds / spent[POLICY]
-        print(f"{name:32} {microseconds:7.1f} us  {share:.2f} of DriftUCB's")
+        share = np.mean(microseconds / spent[POLICY])
+        print(
+            f"{name:32} {np.mean(microseconds):7.1f} us  {share:.2f} of DriftUCB's, means of {len(microseconds)} turns"
+        )
     print(f"{'encode_many':32} {rows_a_second():,.0f} rows a second")
     if "--alarms" in sys.argv:
         totals = sum((Counter(false_alarms(seed)) for seed in range(20)), Counter[str]())

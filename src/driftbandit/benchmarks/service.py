@@ -124,8 +124,8 @@ def batches(tag: str) -> Iterator[bytes]:
 
 def put(port: int, path: str, body: Any) -> None:
     """Send a PUT request to the service."""
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", json.dumps(body).encode(), method="PUT")
-    urllib.request.urlopen(request).read()
+    url, headers = f"http://127.0.0.1:{port}{path}", {"content-type": "application/json"}
+    urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode(), headers, method="PUT")).read()
 
 
 def set_up(port: int) -> None:

@@ -52,6 +52,12 @@ def serve(
     tls_key: Annotated[Path | None, typer.Option(help="With --tls-cert: its private key (PEM).")] = None,
     access_log: Annotated[bool, typer.Option("--access-log", help="Log every answer.")] = False,
     log_format: Annotated[Literal["text", "json"], typer.Option(help="How to log.")] = "text",
+    keep: Annotated[
+        str | None, typer.Option(help="How long events stay in the store, such as 90d or 12h. Default: for ever.")
+    ] = None,
+    archive: Annotated[
+        Path | None, typer.Option(help="With --keep: folder for older events, as Parquet; without it they are dropped.")
+    ] = None,
     loop: Annotated[str | None, typer.Option(help="With --model: name of a loop to make, if there is none.")] = None,
     model: Annotated[
         Path | None, typer.Option(help="With --loop: file with which the loop begins, such as `learn` writes.")
@@ -64,13 +70,15 @@ def serve(
     Example: driftbandit serve --store sqlite:driftbandit.db --insecure-local
     """
     with friendly_errors():
-        _need_serve()
+        need_serve()
         from driftbandit.serving.server import LOOPBACK, begin_loop, build_app, check_address
         from driftbandit.serving.server import serve as run
         from driftbandit.serving.stores.base import without_password
 
         if insecure_local and host not in LOOPBACK:
             raise ValueError(f"--insecure-local: only on a loopback address, got --host {host}")
+        if archive is not None and keep is None:
+            raise ValueError("--archive: expected --keep too, which says what is old")
         if (loop is None) != (model is None):
             raise ValueError("--loop, --model: expected both or neither")
         tls = None
@@ -92,6 +100,8 @@ def serve(
             snapshot_every=snapshot_every,
             memory=None if memory is None else bytes_of("--memory", memory),
             rate=rate,
+            keep=None if keep is None else milliseconds_of("--keep", keep),
+            archive=archive,
         )
         scheme = "http" if tls is None else "https"
         run(
@@ -122,6 +132,22 @@ def bytes_of(name: str, text: str) -> int:
     return int(float(found[1]) * units[found[2].upper()])
 
 
+def milliseconds_of(name: str, text: str) -> int:
+    """A length of time as a person writes it.
+
+    >>> milliseconds_of("--keep", "90d"), milliseconds_of("--keep", "1.5 h")
+    (7776000000, 5400000)
+    >>> milliseconds_of("--keep", "long")
+    Traceback (most recent call last):
+    ValueError: --keep: expected a length of time such as 90d, 12h or 30m, got 'long'
+    """
+    units = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdw])\s*", text)
+    if found is None or not float(found[1]):
+        raise ValueError(f"{name}: expected a length of time such as 90d, 12h or 30m, got {text!r}")
+    return int(float(found[1]) * units[found[2]])
+
+
 def demo(
     port: Annotated[int, typer.Option(help="Port to listen on; another one if it is taken.", min=1, max=65535)] = 8080,
     period: Annotated[float, typer.Option(help="Seconds between shifts of taste.", min=1)] = 60.0,
@@ -135,7 +161,7 @@ def demo(
     Example: driftbandit demo --period 30
     """
     with friendly_errors():
-        _need_serve()
+        need_serve()
         from driftbandit.serving.demo import run_demo
 
         run_demo(port, period=period, rate=rate, seed=seed, say=typer.echo)
@@ -152,7 +178,7 @@ def warm(
     Example: NUMBA_CACHE_DIR=/var/cache/driftbandit driftbandit warm
     """
     with friendly_errors():
-        _need_serve()
+        need_serve()
         from driftbandit.serving.engine.warmup import warm as compile_all
 
         for policy in compile_all(dim):
@@ -192,7 +218,7 @@ def keys_create(
     Example: driftbandit keys create website --role decide --expires 90d --loops news,shop
     """
     with friendly_errors():
-        _need_serve()
+        need_serve()
         from driftbandit.serving.api.keys import check_key, create_key
         from driftbandit.serving.stores.base import without_password
 
@@ -262,22 +288,27 @@ def keys_revoke(
 
 
 def rerun(
-    log: Annotated[Path, typer.Argument(help="A log exported as ndjson or Parquet, from its beginning.")],
+    log: Annotated[
+        list[Path],
+        typer.Argument(
+            help="A log exported as ndjson or Parquet, from its beginning; first its archive, if it has one."
+        ),
+    ],
     as_json: AsJson = False,
 ) -> None:
     """Make every decision of an exported log of the service again: does each come out the same?
 
     Exit status 1 if one does not.
 
-    Example: driftbandit rerun log.ndjson
+    Example: driftbandit rerun archive/1 log.ndjson
     """
     with friendly_errors():
-        _need_serve()
+        need_serve()
         from dataclasses import asdict
 
-        from driftbandit.serving.log.rerun import read_export, rerun_log
+        from driftbandit.serving.log.rerun import read_exports, rerun_log
 
-        found = rerun_log(read_export(log))
+        found = rerun_log(read_exports(log))
         if as_json:
             json.dump(asdict(found), sys.stdout, indent=2)
             sys.stdout.write("\n")
@@ -287,6 +318,10 @@ def rerun(
                 f"{found.changes} changes"
             )
             typer.echo(f"{found.identical:,} of {found.decisions:,} decisions came out the same")
+            if found.erased:
+                typer.echo(
+                    f"{found.erased:,} events were erased, so {found.unchecked:,} decisions could not be made again"
+                )
             typer.echo(f"final state {found.digest}")
             if found.differing:
                 typer.echo(f"first that did not: {', '.join(found.differing)}", err=True)
@@ -294,7 +329,8 @@ def rerun(
             raise typer.Exit(1)
 
 
-def _need_serve() -> None:
+def need_serve() -> None:
+    """Raise ValueError if the packages of the service are not installed."""
     try:
         import_module("msgspec")
         import_module("uvicorn")
@@ -305,7 +341,7 @@ def _need_serve() -> None:
 @contextmanager
 def opened_store(address: str, *, create: bool = False) -> Iterator[Store]:
     """A store for reading and for keys; without `create` a missing store is an error, since it may be misspelt."""
-    _need_serve()
+    need_serve()
     from driftbandit.serving.server import open_store
     from driftbandit.serving.stores.base import StoreError
 

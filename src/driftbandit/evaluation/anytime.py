@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from driftbandit.core import Floats, Ints, as_number
 from driftbandit.evaluation.estimators import as_columns
 from driftbandit.evaluation.intervals import Interval
-from driftbandit.evaluation.value_intervals import _bounded
+from driftbandit.evaluation.value_intervals import bounded
 
 Numbers = TypeVar("Numbers", Floats, float)
 
@@ -43,7 +43,7 @@ class Sequence:
     events : array of shape (m,)
         After how many events.
     estimates, low, high : arrays of shape (m,)
-        The IPS estimate after so many events, and the ends of its interval.
+        The estimate after so many events, by IPS unless said otherwise, and the ends of its interval.
     """
 
     events: Ints
@@ -55,6 +55,10 @@ class Sequence:
     def latest(self) -> Interval:
         """The interval after the last event."""
         return Interval(float(self.estimates[-1]), float(self.low[-1]), float(self.high[-1]))
+
+    def scaled(self, start: float, unit: float) -> Sequence:
+        """The same sequence with every number times `unit`, counted from `start`."""
+        return Sequence(self.events, start + unit * self.estimates, start + unit * self.low, start + unit * self.high)
 
 
 def confidence_sequence(
@@ -93,19 +97,15 @@ def confidence_sequence(
     >>> ((sequence.low < 0.3) & (0.3 < sequence.high)).tolist(), sequence.high[1] < sequence.high[0]
     ([True, True], np.True_)
     """
-    w, r, span = _bounded(weights, rewards, low, high)
-    events, alpha = _looks(at, len(w)), _half(level)
-    gains = w * (r - low)
-    below = _lower_ends(gains / span, events, alpha)
-    if largest_weight is None:
-        above = 1.0 - _lower_ends(w * (high - r) / span, events, alpha)
-    else:
-        most = _most("largest_weight", largest_weight, w)
-        # most - w r >= 0, with a mean of at most `most` * span; `most` is the unit
-        above = most * (1.0 - _lower_ends(1.0 - gains / (span * most), events, alpha))
-    return Sequence(
-        events, low + np.cumsum(gains)[events - 1] / events, low + span * below, low + span * np.minimum(above, 1.0)
-    )
+    w, r, span = bounded(weights, rewards, low, high)
+    events, alpha = looks_at(at, len(w)), error_of_one_side(level)
+    gains = w * (r - low) / span
+    if largest_weight is not None:
+        most = largest_of("largest_weight", largest_weight, w)
+        return enclosed(gains, (0.0, most), (0.0, 1.0), events, alpha).scaled(low, span)
+    below = _lower_ends(gains, events, alpha)
+    above = 1.0 - _lower_ends(w * (high - r) / span, events, alpha)
+    return Sequence(events, np.cumsum(gains)[events - 1] / events, below, above).scaled(low, span)
 
 
 def anytime_interval(weights: ArrayLike, rewards: ArrayLike, **options: float | None) -> Interval:
@@ -153,17 +153,14 @@ def difference_sequence(
     >>> 0.0 < sequence.latest.low < 0.2 < sequence.latest.high
     True
     """
-    w, r, span = _bounded(weights, rewards, low, high)
+    w, r, span = bounded(weights, rewards, low, high)
     v, _ = as_columns(other_weights=other_weights, rewards=r)
-    events, alpha = _looks(at, len(w)), _half(level)
-    ours = _most("largest_weight", largest_weight, w)
-    theirs = _most("other_largest", ours if other_largest is None else other_largest, v)
+    events, alpha = looks_at(at, len(w)), error_of_one_side(level)
+    ours = largest_of("largest_weight", largest_weight, w)
+    theirs = largest_of("other_largest", ours if other_largest is None else other_largest, v)
     # The difference has the mean of (w - v) (r - low), because weights have a mean of 1.
     gains = (w - v) * (r - low) / span
-    below = (1.0 + theirs) * _lower_ends((gains + theirs) / (1.0 + theirs), events, alpha) - theirs
-    above = ours - (1.0 + ours) * _lower_ends((ours - gains) / (1.0 + ours), events, alpha)
-    estimates = np.cumsum(gains)[events - 1] / events
-    return Sequence(events, span * estimates, span * np.maximum(below, -1.0), span * np.minimum(above, 1.0))
+    return enclosed(gains, (-theirs, ours), (-1.0, 1.0), events, alpha).scaled(0.0, span)
 
 
 @dataclass(slots=True)
@@ -216,13 +213,21 @@ class RunningValue:
             return None
         squares = np.array([self.gain_squares, self.loss_squares])
         below, above = _solve(
-            np.array(self._totals(low, high)), squares, np.full(2, self.events), _half(level)
+            np.array(self._totals(low, high)), squares, np.full(2, self.events), error_of_one_side(level)
         ).tolist()
         return Interval(self.reward / self.events, low + (high - low) * below, high - (high - low) * above)
 
     def _totals(self, low: float, high: float) -> tuple[float, float]:
         gains, losses = self.reward - low * self.weight, high * self.weight - self.reward
         return gains / (high - low), losses / (high - low)
+
+
+def enclosed(x: Floats, ends: tuple[float, float], means: tuple[float, float], events: Ints, alpha: float) -> Sequence:
+    """The sequence of terms x that stay between two ends known beforehand, as their conditional means do."""
+    (bottom, top), (least, most) = ends, means
+    below = bottom + (most - bottom) * _lower_ends((x - bottom) / (most - bottom), events, alpha)
+    above = top - (top - least) * _lower_ends((top - x) / (top - least), events, alpha)
+    return Sequence(events, np.cumsum(x)[events - 1] / events, np.maximum(below, least), np.minimum(above, most))
 
 
 def _lower_ends(x: Floats, events: Ints, alpha: float) -> Floats:
@@ -270,7 +275,7 @@ def _log_wealth(s: Floats, v: Floats) -> Floats:
     return wealth
 
 
-def _looks(at: ArrayLike | None, count: int) -> Ints:
+def looks_at(at: ArrayLike | None, count: int) -> Ints:
     """After how many events to look, checked."""
     if not count:
         raise ValueError("weights, rewards: expected at least one event, got none")
@@ -280,12 +285,13 @@ def _looks(at: ArrayLike | None, count: int) -> Ints:
     return looks.astype(np.int64)
 
 
-def _half(level: float) -> float:
+def error_of_one_side(level: float) -> float:
     """The error probability of one side."""
     return 0.5 * (1.0 - as_number("level", level, 0.0, 1.0 - 1e-12))
 
 
-def _most(name: str, given: float, weights: Floats) -> float:
+def largest_of(name: str, given: float, weights: Floats) -> float:
+    """A number that no weight exceeds, checked."""
     most = as_number(name, given, 0.0, open_low=True)
     if weights.max() > most * (1.0 + 1e-9):
         raise ValueError(f"{name}: expected a number that no weight exceeds, got {most:g} beside {weights.max():g}")

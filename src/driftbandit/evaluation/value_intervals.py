@@ -7,7 +7,8 @@ interval                  when
 `normal_interval`         the same, faster, for thousands of events or more that do not depend on each other
 `clopper_pearson`         rewards of 0 and 1 and few events: wide, and never too short if all weights are equal
 `cressie_read`            IPS with a few large weights: not symmetric, and inside the range of rewards
-`anytime.anytime_interval`  looked at again and again while the log grows
+`anytime.anytime_interval`  IPS, looked at again and again while the log grows
+`robust_sequences.dr_sequence`  the same for DR
 ========================  ===================================================================================
 """
 
@@ -52,8 +53,12 @@ def bootstrap_interval(
     >>> interval.low < 0.1 < interval.high
     True
     """
-    columns = terms.columns() if other is None else np.vstack([terms.columns(), _paired(terms, other).columns()])
-    sums = np.add.reduceat(columns, _starts(terms.share), axis=1) if len(terms) else np.zeros((len(columns), 1))
+    both = [terms] if other is None else [terms, _paired(terms, other)]
+    if len(terms):  # one after the other, because the columns of a long log are large
+        starts = _starts(terms.share)
+        sums = np.vstack([np.add.reduceat(one.columns(), starts, axis=1) for one in both])
+    else:
+        sums = np.zeros((4 * len(both), 1))
 
     def difference(totals: Floats) -> Floats:
         return ratio(totals[:4]) - (ratio(totals[4:]) if other is not None else 0.0)
@@ -112,7 +117,7 @@ def clopper_pearson(
     """
     from scipy.special import betaincinv  # noqa: PLC0415 - as above
 
-    w, r, span = _bounded(weights, rewards, low, high)
+    w, r, span = bounded(weights, rewards, low, high)
     tail = 0.5 - as_number("level", level, 0.0, 1.0) / 2.0
     if not w.any():
         return Interval(math.nan, low, high)
@@ -139,7 +144,7 @@ def cressie_read(
     """
     from scipy.stats import f  # noqa: PLC0415 - as above
 
-    w, r, _ = _bounded(weights, rewards, low, high)
+    w, r, _ = bounded(weights, rewards, low, high)
     alpha = 1.0 - as_number("level", level, 0.0, 1.0)
     count = len(w)
     if not count:
@@ -189,7 +194,7 @@ def _likely(w: Floats, r: Floats, unseen: float) -> float:
     return float(mass @ (w * r)) + max(0.0, 1.0 - float(mass @ w)) * float(r.mean())
 
 
-def _bounded(weights: ArrayLike, rewards: ArrayLike, low: float, high: float) -> tuple[Floats, Floats, float]:
+def bounded(weights: ArrayLike, rewards: ArrayLike, low: float, high: float) -> tuple[Floats, Floats, float]:
     """Weights, rewards, and the size of the range that the rewards must be in."""
     w, r = as_columns(weights=weights, rewards=rewards)
     low, high = as_number("low", low), as_number("high", high)

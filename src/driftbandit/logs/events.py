@@ -42,7 +42,7 @@ class Events:
     ...     features=[[1.0], [2.0], [3.0]], arms=[7, 8, 7], offsets=[0, 2, 3], shown=[1, 0],
     ...     propensities=[0.5, 1.0], rewards=[0.0, 1.0], scopes=[0, 0], times=[60.0, 61.0], rows=[0, 1],
     ... )
-    >>> len(events), events.dim, events.pool(0).tolist(), events.displayed().tolist()
+    >>> len(events), events.dim, events.pool(0).tolist(), events.shown_places().tolist()
     (2, 1, [[1.0], [2.0]], [1, 2])
     """
 
@@ -86,6 +86,6 @@ class Events:
         """Features of the candidates of a decision."""
         return self.features[self.offsets[event] : self.offsets[event + 1]]
 
-    def displayed(self) -> Ints:
+    def shown_places(self) -> Ints:
         """Where the displayed arms are in `features` and `arms`."""
         return self.offsets[:-1] + self.shown

@@ -145,7 +145,7 @@ def _learn(policy: Any, log: DecisionLog, batch: Decisions | Events) -> list[tup
     """Learn a batch; returns its changes, with their rows."""
     shown: Floats | None = None
     if isinstance(batch, Events):
-        places = batch.displayed()
+        places = batch.shown_places()
         shown, arms = batch.features[places], batch.arms[places]
         if getattr(policy, "learns_many", False):
             return _learn_many(policy, shown, batch)

@@ -248,6 +248,11 @@ class Traits:
         return None
 
     @property
+    def weights_before_change(self) -> Floats | None:
+        """`feature_weights` before the latest change; None for a policy that does not keep them."""
+        return None
+
+    @property
     def miss_test(self) -> tuple[float, float, float] | None:
         """Miss rate of the leading member, and the rates above which members are spawned and retired, or None."""
         return None

@@ -21,8 +21,10 @@ from driftbandit.serving.api.service import Service
 from driftbandit.serving.engine.clock import Clock, wall
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import check_name
+from driftbandit.serving.engine.retention import Retention
 from driftbandit.serving.engine.storage import configured, settings
 from driftbandit.serving.engine.warmup import Rehearsals
+from driftbandit.serving.log.archive import ParquetArchive
 from driftbandit.serving.loop.events import Configured, encode
 from driftbandit.serving.loop.model import loop_of
 from driftbandit.serving.page.handlers import Page
@@ -68,11 +70,16 @@ def build_app(
     snapshot_every: int = 100_000,
     memory: int | None = None,
     rate: float | None = None,
+    keep: int | None = None,
+    archive: Path | None = None,
 ) -> App:
     """The application for a store's address: the API, and the page on top of it.
 
     Without `secure`, browsers may call it by a loopback name or by `host` only.
+
+    `keep` is how many milliseconds events stay in the store; older ones go to the folder `archive`, or are dropped.
     """
+    retention = None if keep is None else Retention(keep, None if archive is None else ParquetArchive(archive))
     rehearsals, clock = Rehearsals(), Clock()
 
     def make_engine(opened: Store, wake: Callable[[], None], say: Callable[[str], None]) -> Engine:
@@ -91,6 +98,7 @@ def build_app(
             ready=rehearsals.ready,
             background=True,
             wake=wake,
+            retention=retention,
         )
 
     service = Service(

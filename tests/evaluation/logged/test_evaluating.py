@@ -113,8 +113,16 @@ def test_intervals_for_any_time_take_ips_and_the_rewards_range():
     assert {row.estimator for row in found.rows} == {"ips"}
     assert "less than 0.2 " in found.text()[1], "the smallest propensity, on which they rely"
     assert found.preparation.brief.reward_range == (-1.0, 4.0)
-    with pytest.raises(ValueError, match="estimator: expected 'ips'"):
-        evaluate_log(read_log(table, items=ITEMS), builders_of(["random"]), interval="anytime", estimator="dr")
+    robust = evaluate_log(read_log(table, items=ITEMS), builders_of(["random"]), interval="anytime", estimator="dr")
+    for one, other in zip(found.rows, robust.rows, strict=True):
+        assert -1.0 <= other.value.low < other.value.estimate < other.value.high <= 4.0
+        assert max(one.value.low, other.value.low) < min(one.value.high, other.value.high)
+        assert max(one.difference.low, other.difference.low) <= min(one.difference.high, other.difference.high)
+    for estimator, reason in (("sndr", "is a ratio"), ("dros", "has a bias"), ("switch_dr", "has a bias")):
+        with pytest.raises(
+            ValueError, match=f"estimator: expected 'ips' or 'dr' .*'{estimator}' .* because it {reason}"
+        ):
+            evaluate_log(read_log(table, items=ITEMS), builders_of(["random"]), interval="anytime", estimator=estimator)
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def test_a_shadow_learns_every_reward_and_chooses_before_it_does():
     events, _ = made_events(200)
     watcher = Slow(LinUCB(3))
     value = shadow_values({"watcher": watcher}, [events])["watcher"]
-    displayed = events.displayed()
+    displayed = events.shown_places()
     assert watcher.learned == list(zip(events.arms[displayed].tolist(), events.rewards.tolist(), strict=True))
     assert value.share_accepted == 1.0
     policy = LinUCB(3)
@@ -143,7 +143,7 @@ def test_the_reward_model_never_saw_what_it_predicts():
 def test_the_reward_model_is_the_ridge_regression_of_the_past():
     events, _ = made_events(80)
     predicted, expected = RewardModel(3, ridge=2.0).follow(events, np.full((1, 80), -1))
-    design = np.column_stack([events.features[events.displayed()], np.full(80, 10.0)])
+    design = np.column_stack([events.features[events.shown_places()], np.full(80, 10.0)])
     for event in (0, 1, 40, 79):
         past = design[:event]
         theta = np.linalg.solve(2.0 * np.eye(4) + past.T @ past, past.T @ events.rewards[:event])
@@ -267,7 +267,7 @@ def test_changes_come_with_their_events():
     events, _ = made_events(6000, shift=3000, seed=2, dim=3)
     calm = Events(
         **{name: getattr(events, name) for name in Events.__slots__ if name != "rewards"},
-        rewards=np.where(np.arange(6000) < 3000, 1.0, -1.0) * events.features[events.displayed()][:, 0],
+        rewards=np.where(np.arange(6000) < 3000, 1.0, -1.0) * events.features[events.shown_places()][:, 0],
     )
     value = shadow_values({"dlinucb": DLinUCB(3, 0.05)}, cut(calm, 2000, 4000))["dlinucb"]
     event, change = value.changes[0]
@@ -356,8 +356,8 @@ def test_bad_requests_are_refused():
 def test_the_table_names_the_better_and_the_worse():
     events, _ = made_events(6000, tilt=0.5, seed=1)
     policies = {"linucb": LinUCB(3), "contrary": _Contrary(), "again": RandomChoice(seed=3)}
-    values = shadow_values(policies, [events])
-    for interval, estimator in (("bootstrap", "dr"), ("normal", "sndr"), ("anytime", "ips")):
+    values = shadow_values(policies, [events], bounded=True)
+    for interval, estimator in (("bootstrap", "dr"), ("normal", "sndr"), ("anytime", "dr"), ("anytime", "ips")):
         rows = {row.name: row for row in compare_values(values, interval=interval, estimator=estimator)}
         assert list(rows) == ["logger", "uniform", "best arm", *policies]
         assert rows["logger"].verdict == "the baseline"
@@ -392,8 +392,8 @@ def test_a_table_needs_a_known_baseline_and_method():
         compare_values(values, baseline="loger")
     with pytest.raises(ValueError, match="interval: unknown 'boot'"):
         compare_values(values, interval="boot")
-    with pytest.raises(ValueError, match="estimator: expected 'ips'"):
-        compare_values(values, interval="anytime")
+    with pytest.raises(ValueError, match="estimator: expected 'ips' or 'dr'"):
+        compare_values(values, interval="anytime", estimator="snips")
     rows = compare_values(values, baseline="uniform")
     assert [row.verdict for row in rows][1] == "the baseline"
 
@@ -436,3 +436,61 @@ def test_made_logs_have_the_chances_they_say():
         next(make_log(rounds, chances[:5]))
     with pytest.raises(ValueError, match="chances: expected probabilities that add up to 1"):
         next(make_log(rounds, 2 * chances))
+
+
+def test_bounded_predictions_stay_among_the_rewards_so_far_and_are_otherwise_the_same():
+    events, _ = made_events(400, seed=4)
+    events.rewards[200:] *= 3.0
+    free = shadow_values({"mine": LinUCB(3)}, [events])
+    held = shadow_values({"mine": LinUCB(3)}, [events], bounded=True)
+    for name in ("mine", "uniform", "best arm"):
+        for column in ("predicted", "expected"):
+            one, other = getattr(free[name].sample, column), getattr(held[name].sample, column)
+            assert other[:201].min() >= -1e-12
+            assert other[:201].max() <= 1.0 + 1e-12
+            assert other.max() <= 3.0 + 1e-12
+            if (name, column) != ("uniform", "expected"):  # a mean over arms, of which some may be held
+                assert other == pytest.approx(
+                    np.clip(one, 0.0, np.maximum.accumulate(np.append(1.0, events.rewards[:-1]))), abs=1e-12
+                )
+    assert free["mine"].sample.predicted.min() < 0.0
+    with pytest.raises(ValueError, match=r"predicted, expected: .*bounded=True"):
+        compare_values(free, interval="anytime", estimator="dr", reward_range=(0.0, 3.0))
+    truth = held["uniform"].sample
+    model = RewardModel(3, bounded=True)
+    _, expected = model.follow(events, np.array([[k] * 400 for k in range(4)]))
+    assert truth.expected == pytest.approx(expected.mean(axis=0), abs=1e-12)
+
+
+def test_a_part_of_a_valuation_is_a_valuation_of_its_events():
+    events, _ = made_events(600, shift=300)
+    value = shadow_values({"mine": _Alarmed()}, [events])["mine"]
+    later = value[400:]
+    assert len(later) == 200
+    assert later.rows.tolist() == value.rows[400:].tolist()
+    assert later.times.tolist() == value.times[400:].tolist()
+    assert later.accepted.all()
+    assert later.terms("dr").value == pytest.approx(value.terms("dr")[400:].value)
+    assert [event for event, _ in value.changes] == [0, 250, 500]
+    assert [event for event, _ in later.changes] == [100]
+    assert [event for event, _ in value[-350:-50].changes] == [0, 250]
+    assert later.seconds == pytest.approx(value.seconds / 3)
+    assert (later.name, later.estimand, later.smallest_propensity) == ("mine", "shadow", value.smallest_propensity)
+    assert len(value[700:]) == 0
+    for part in (3, slice(None, None, 2)):
+        with pytest.raises(ValueError, match="part: expected a slice of consecutive events"):
+            value[part]
+
+
+class _Alarmed:
+    """Shows the first arm, and says at every 250th reward that something changed."""
+
+    def __init__(self):
+        self.rounds = 0
+
+    def choose(self, features, arms=None):
+        return 0
+
+    def learn(self, features, reward, arm=None):
+        self.rounds += 1
+        return (Change(self.rounds, "restarted", 0, {}),) if self.rounds % 250 == 1 else ()

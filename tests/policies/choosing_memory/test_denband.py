@@ -85,7 +85,7 @@ class Naive:
     [(0.05, {}), (0.1, {"window": 20, "audit": 1.0, "slack": 0.1, "max_members": 3}), (0.01, {"slack": 1.0})],
 )
 def test_choices_and_changes_follow_the_steps(noise, settings):
-    rounds = synthetic("table1", seed=3, dim=4, noise=noise, period=200, horizon=900)
+    rounds = synthetic("table1", seed=3, dim=4, noise=noise, period=150, horizon=640)
     policy, naive = DenBand(4, noise, **settings), Naive(4, noise, **settings)
     ours, theirs = simulate(policy, rounds), simulate(naive, rounds)
     np.testing.assert_array_equal(ours.choices, theirs.choices)

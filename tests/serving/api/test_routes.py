@@ -106,7 +106,7 @@ def test_paths_over_http(http: httpx.Client, loop: str) -> None:
     assert "not UTF-8" in problem(http.get("/v1/loops/%ff"), 422)
     for path in ("changes", "stats", "scopes", "scopes/ann", "log", "stream"):
         problem(http.get(f"/v1/loops/nope/{path}"), 404)
-    for method, path, allow in (("DELETE", loop, "GET, PUT"), ("GET", f"{loop}/decisions", "POST")):
+    for method, path, allow in (("POST", loop, "DELETE, GET, PUT"), ("GET", f"{loop}/decisions", "POST")):
         answer = http.request(method, path)
         problem(answer, 405)
         assert answer.headers["allow"] == allow

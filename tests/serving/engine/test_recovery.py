@@ -156,6 +156,7 @@ def test_decisions_are_refused_when_memory_is_full_of_open_ones(tmp_path: Path) 
             refused.append(refusal.status)
     assert refused == [429]
     assert 50 < world.counts().decisions < 200
+    assert not world.engine.busy, "nothing can be written that would help"
     world.now += 60_000
     world.engine.tick()
     world.engine.commit()

@@ -286,3 +286,20 @@ def test_arms_that_the_policy_cannot_use_are_refused_and_the_shadows_are_not_pla
     learner, _, _ = make_learner(policy="linucb")
     with pytest.raises(Refused, match="too large"):
         learner.ask("", too_large)
+
+
+def test_a_policy_that_keeps_the_weights_before_a_change_is_not_asked_for_them_each_time() -> None:
+    """DriftUCB's change comes with the weights that its incumbent had when the alarm was raised."""
+    config = LoopConfig(policy="driftucb", dim=2)
+    policy: Any = builder(config, Plan("driftucb"))()
+    assert policy.weights_before_change is not None
+    rng = np.random.default_rng(0)
+    for number in range(600):
+        x = rng.standard_normal(2)
+        taste = np.array([1.0, 0.0]) if number < 300 else np.array([-1.0, 0.5])
+        before = policy.feature_weights
+        if policy.learn(x, float(x @ taste + 0.05 * rng.standard_normal())):
+            break
+    assert number >= 300
+    np.testing.assert_allclose(policy.weights_before_change, before, atol=0.3)
+    np.testing.assert_allclose(policy.weights_before_change, [1.0, 0.0], atol=0.3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -100,3 +101,22 @@ def test_what_is_frozen_is_handed_out_as_it_was() -> None:
     assert models.take(1 << 20) == []
     assert models.unsaved, "three have changed since"
     assert dict(models.spill(1 << 20)) == {"a": taught(6), "c": taught(8), "new": taught(1)}
+
+
+def test_nothing_is_lost_when_a_snapshot_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    models = Models(build, lambda scope: None, 1 << 20)
+    for number, scope in enumerate("abc", 1):
+        teach(models, scope, number)
+    models.freeze()
+    teach(models, "a", 5)
+
+    def fails(scope: str) -> bytes:
+        raise RuntimeError(scope)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(models, "_pack", fails)
+        with pytest.raises(RuntimeError):
+            models.take(1 << 20)
+    models.freeze()  # the next attempt is of another moment
+    assert dict(models.take(1 << 20)) == {"a": taught(6), "b": taught(2), "c": taught(3)}
+    assert not models.unsaved

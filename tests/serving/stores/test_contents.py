@@ -26,10 +26,9 @@ from driftbandit.serving.stores.base import (
     StoreError,
     Unfinished,
     VersionConflict,
-    bodies_after,
-    check_order,
 )
 from driftbandit.serving.stores.postgresql import PostgreSQLStore
+from driftbandit.serving.stores.runs import bodies_after, check_order
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
 

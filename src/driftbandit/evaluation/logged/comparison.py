@@ -13,6 +13,8 @@ from driftbandit.evaluation.estimators import Terms
 from driftbandit.evaluation.intervals import Interval
 from driftbandit.evaluation.logged.runs import LOGGER
 from driftbandit.evaluation.logged.valuation import Valuation
+from driftbandit.evaluation.robust_sequences import NO_SEQUENCE, dr_sequence
+from driftbandit.evaluation.samples import ESTIMATORS
 from driftbandit.evaluation.value_intervals import bootstrap_interval, normal_interval
 
 Method = Literal["bootstrap", "normal", "anytime"]
@@ -84,7 +86,9 @@ def compare_values(
     estimator, limit :
         As in `Sample.terms`.
     interval : {'bootstrap', 'normal', 'anytime'}
-        The last may be looked at again and again while the log grows; it knows 'ips' alone.
+        The last may be looked at again and again while the log grows; it knows 'ips', and 'dr' if the values were made
+        with ``bounded=True``. Ratios ('snips', 'sndr') and estimators with a bias ('dm', 'switch_dr', 'dros') have no
+        such interval.
     baseline : str
         Whom to compare with.
     level : float
@@ -113,14 +117,14 @@ def compare_values(
         raise ValueError(unknown_name("baseline", baseline, values))
     if interval not in (*_METHODS, "anytime"):
         raise ValueError(unknown_name("interval", interval, [*_METHODS, "anytime"]))
-    if interval == "anytime" and estimator != "ips":
-        raise ValueError(f"estimator: expected 'ips' with an interval that holds at any time, got {estimator!r}")
+    if interval == "anytime":
+        check_anytime(estimator)
     rows = []
     against = values[baseline]
     for name, value in values.items():
         if interval == "anytime":
             least = smallest_propensity or min(value.smallest_propensity, against.smallest_propensity)
-            alone, gap = _anytime(value, against, 1.0 / least, reward_range, level)
+            alone, gap = _anytime(value, against, estimator, 1.0 / least, reward_range, level)
         else:
             alone, gap = _fixed(value, against, interval, estimator, limit, level)
         verdict = _BASELINE if name == baseline else verdict_of(gap, len(value))
@@ -136,21 +140,47 @@ def _fixed(
     return find(terms, level=level), find(terms, against.terms(estimator, limit=limit), level=level)
 
 
+def check_anytime(estimator: str) -> None:
+    """Refuse an estimator that has no confidence sequence, with the reason."""
+    if estimator in NO_SEQUENCE:
+        raise ValueError(
+            f"estimator: expected 'ips' or 'dr' with an interval that holds at any time; {estimator!r} has no such "
+            f"interval, because {NO_SEQUENCE[estimator]}"
+        )
+    if estimator not in ESTIMATORS:
+        raise ValueError(unknown_name("estimator", estimator, ESTIMATORS))
+
+
 def _anytime(
-    value: Valuation, against: Valuation, most: float, reward_range: tuple[float, float], level: float
+    value: Valuation,
+    against: Valuation,
+    estimator: str,
+    most: float,
+    reward_range: tuple[float, float],
+    level: float,
 ) -> tuple[Interval, Interval]:
     low, high = reward_range
     ours, theirs = value.sample, against.sample
-    bounds = {"low": low, "high": high, "level": level}
-    gap = difference_sequence(
-        ours.weights,
-        theirs.weights,
-        ours.rewards,
-        largest_weight=1.0 if value.name == LOGGER else most,
-        other_largest=1.0 if against.name == LOGGER else most,
-        **bounds,
-    )
-    return anytime_interval(ours.weights, ours.rewards, largest_weight=most, **bounds), gap.latest
+    bounds: dict[str, Any] = {"low": low, "high": high, "level": level}
+    largest = 1.0 if value.name == LOGGER else most
+    other_largest = 1.0 if against.name == LOGGER else most
+    # The logger's rewards are their own predictions, so its terms are the same for both estimators.
+    if estimator == "ips" or value.name == LOGGER:
+        alone = anytime_interval(ours.weights, ours.rewards, largest_weight=most, **bounds)
+    else:
+        alone = dr_sequence(ours, largest_weight=most, **bounds).latest
+    if estimator == "ips" or value is against:
+        gap = difference_sequence(
+            ours.weights,
+            theirs.weights,
+            ours.rewards,
+            largest_weight=largest,
+            other_largest=other_largest,
+            **bounds,
+        )
+    else:
+        gap = dr_sequence(ours, theirs, largest_weight=largest, other_largest=other_largest, **bounds)
+    return alone, gap.latest
 
 
 def verdict_of(difference: Interval, decisions: int) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from driftbandit.core import unknown_name
 from driftbandit.evaluation.builders import build_policies
-from driftbandit.evaluation.logged.comparison import Method, ValueRow, compare_values, value_cells
+from driftbandit.evaluation.logged.comparison import Method, ValueRow, check_anytime, compare_values, value_cells
 from driftbandit.evaluation.logged.preparing import Preparation, prepare
 from driftbandit.evaluation.logged.runs import ALIKE, BEST_ARM, LOGGER, replayed_values, shadow_values
 from driftbandit.evaluation.logged.valuation import Estimand
@@ -131,7 +132,7 @@ def evaluate_log(
     estimand : {'shadow', 'replayed'}
         Which question to ask; see `shadow_values` and `replayed_values`.
     estimator, limit :
-        As in `Sample.terms`; by default 'dr', or 'ips' with the interval 'anytime', which knows no other.
+        As in `Sample.terms`; by default 'dr', or 'ips' with the interval 'anytime', which knows only these two.
     interval : {'bootstrap', 'normal', 'anytime'}
         As in `compare_values`. For 'anytime', rewards are taken to stay in the smallest range that holds 0, 1 and all
         rewards of the log.
@@ -158,16 +159,20 @@ def evaluate_log(
     """
     if estimand not in _QUESTIONS:
         raise ValueError(unknown_name("estimand", estimand, _QUESTIONS))
+    estimator = estimator or ("ips" if interval == "anytime" else "dr")
+    if interval == "anytime":
+        check_anytime(estimator)
     prepared = prepare(log, encoder=encoder, dim=dim, seed=seed)
     built = build_policies(policies, prepared.brief)
     with progress_bar("running policies", wanted=progress, unit="decisions") as show, warnings.catch_warnings():
         warnings.simplefilter("ignore", ClickWarning)  # for users who chose the noise; here the log did
         events = _counted(log.events(prepared.encoder), show)
-        values = shadow_values(built, events) if estimand == "shadow" else replayed_values(built, events, seed=seed)
+        run = shadow_values if estimand == "shadow" else partial(replayed_values, seed=seed)
+        values = run(built, events, bounded=interval == "anytime")
     rewards = values[LOGGER].sample.rewards
     rows = compare_values(
         values,
-        estimator=estimator or ("ips" if interval == "anytime" else "dr"),
+        estimator=estimator,
         limit=limit,
         interval=interval,
         level=_LEVEL,

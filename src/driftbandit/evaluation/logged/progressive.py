@@ -30,6 +30,9 @@ class RewardModel:
         Number of features.
     ridge : float
         Regularisation.
+    bounded : bool
+        Whether every arm's prediction is held between the smallest and the largest reward so far, 0 and 1 included.
+        Confidence sequences of doubly robust estimates need that.
 
     Examples
     --------
@@ -43,10 +46,12 @@ class RewardModel:
     ([0.0, 0.99, 0.995], [[0.0, 0.99, 0.995]])
     """
 
-    def __init__(self, dim: int, *, ridge: float = 1.0) -> None:
+    def __init__(self, dim: int, *, ridge: float = 1.0, bounded: bool = False) -> None:
         self._settings = np.array([as_number("ridge", ridge, 0.0, open_low=True), 0.0, 0.0, 0.0, 0.0])
         self._row = np.empty(kernel.row_size(dim + 1))
         kernel.reset(self._settings, self._row, dim + 1)
+        self._bounded = bounded
+        self._range = np.array([0.0, 1.0])
 
     def follow(self, events: Events, choices: Ints) -> tuple[Floats, Floats]:
         """Predictions for the displayed arm, shape (n,), and for each policy's choice, shape (policies, n).
@@ -57,7 +62,7 @@ class RewardModel:
         expected = np.empty(choices.shape)
         _follow(
             self._settings, self._row, events.features, events.offsets, events.shown, events.rewards, choices,
-            predicted, expected,
+            self._bounded, self._range, predicted, expected,
         )  # fmt: skip
         return predicted, expected
 
@@ -71,9 +76,12 @@ def _follow(
     shown: Ints,
     rewards: Floats,
     choices: Ints,
+    bounded: bool,
+    ends: Floats,
     predicted: Floats,
     expected: Floats,
 ) -> None:
+    """Predict and learn event after event; `ends` are the smallest and the largest reward so far."""
     d = features.shape[1]
     theta = row[kernel.THETA : kernel.THETA + d]
     x = np.full(d + 1, _CONSTANT)
@@ -83,14 +91,17 @@ def _follow(
         for policy in range(len(choices)):
             choice = choices[policy, event]
             first, last = (start, stop) if choice < 0 else (start + choice, start + choice + 1)
-            score = 0.0
+            total = 0.0
             for k in range(first, last):
+                score = 0.0
                 for i in range(d):
                     score += theta[i] * features[k, i]
-            expected[policy, event] = mean + score / (last - first)
+                total += min(max(mean + score, ends[0]), ends[1]) - mean if bounded else score
+            expected[policy, event] = mean + total / (last - first)
         x[:d] = features[start + shown[event]]
         z, score, square = kernel.project(settings, row, x)
-        predicted[event] = score
+        predicted[event] = min(max(score, ends[0]), ends[1]) if bounded else score
+        ends[0], ends[1] = min(ends[0], rewards[event]), max(ends[1], rewards[event])
         if finite(square):
             kernel.absorb(row, z, rewards[event] - score, 1.0 + square)
 

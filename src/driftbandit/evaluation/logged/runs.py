@@ -38,7 +38,7 @@ Policies = Mapping[str, Policy | ScopedPolicy]
 
 
 def shadow_values(
-    policies: Policies, log: Iterable[Events], *, ridge: float = 1.0, baselines: bool = True
+    policies: Policies, log: Iterable[Events], *, ridge: float = 1.0, baselines: bool = True, bounded: bool = False
 ) -> dict[str, Valuation]:
     """What policies would have earned while learning every logged reward: the shadow value.
 
@@ -53,6 +53,9 @@ def shadow_values(
         Regularisation of the reward model.
     baselines : bool
         Whether the results include 'uniform' and 'best arm' (see `progressive.BestArm`). The 'logger' is always there.
+    bounded : bool
+        Whether predictions are held between the smallest and the largest reward so far, 0 and 1 included: what a
+        confidence sequence of doubly robust estimates needs (`robust_sequences.dr_sequence`).
 
     Returns
     -------
@@ -73,7 +76,7 @@ def shadow_values(
     >>> [(name, round(value.interval().estimate, 1)) for name, value in values.items()]
     [('logger', 0.6), ('uniform', 0.5), ('best arm', 1.0), ('linucb', 1.0)]
     """
-    return _Passage(policies, "shadow", ridge, baselines).through(log, lambda events: _all(events, ALWAYS))
+    return _Passage(policies, "shadow", ridge, baselines, bounded).through(log, lambda events: _all(events, ALWAYS))
 
 
 def replayed_values(
@@ -84,6 +87,7 @@ def replayed_values(
     seed: int = 0,
     ridge: float = 1.0,
     baselines: bool = True,
+    bounded: bool = False,
 ) -> dict[str, Valuation]:
     """What policies would have earned while learning only events that are accepted: the replayed value.
 
@@ -91,7 +95,7 @@ def replayed_values(
 
     Parameters
     ----------
-    policies, log, ridge, baselines :
+    policies, log, ridge, baselines, bounded :
         As in `shadow_values`; 'best arm', which learns everything, is left out.
     c : float, optional
         An event is accepted with probability min(1, c pi / p). By default the smallest propensity in the first batch,
@@ -116,7 +120,7 @@ def replayed_values(
         lucky = luck.random(len(events)) < rate / events.propensities
         return np.where(lucky, IF_CHOSEN, NEVER).astype(np.int8)
 
-    return _Passage(policies, "replayed", ridge, baselines).through(log, lessons)
+    return _Passage(policies, "replayed", ridge, baselines, bounded).through(log, lessons)
 
 
 def _all(events: Events, lesson: int) -> Lessons:
@@ -126,11 +130,11 @@ def _all(events: Events, lesson: int) -> Lessons:
 class _Passage:
     """One passage of all policies through a log."""
 
-    def __init__(self, policies: Policies, estimand: Estimand, ridge: float, baselines: bool) -> None:
+    def __init__(self, policies: Policies, estimand: Estimand, ridge: float, baselines: bool, bounded: bool) -> None:
         if taken := {LOGGER, ALIKE, BEST_ARM} & set(policies):
             raise ValueError(f"policies: {sorted(taken)[0]!r} is the name of a baseline; give the policy another name")
         self._estimand = estimand
-        self._ridge = ridge
+        self._ridge, self._bounded = ridge, bounded
         self._runs = [_Run(name, policy) for name, policy in policies.items()]
         self._baselines = baselines
         self._best = BestArm() if baselines and estimand == "shadow" else None
@@ -148,7 +152,7 @@ class _Passage:
                 continue
             as_known(events)
             if not done:
-                dim, model = events.dim, RewardModel(events.dim, ridge=self._ridge)
+                dim, model = events.dim, RewardModel(events.dim, ridge=self._ridge, bounded=self._bounded)
             if events.dim != dim:
                 raise ValueError(f"log: expected {dim} features in every batch, got {events.dim}")
             plan = lessons(events)
@@ -176,20 +180,20 @@ class _Passage:
         self._smallest = min(self._smallest, float(events.propensities.min()))
 
     def _results(self, count: int) -> dict[str, Valuation]:
-        shared = {name: np.concatenate(parts) for name, parts in self._shared.items()}
+        shared = {name: _joined(parts) for name, parts in self._shared.items()}
         rewards, everything = shared["rewards"], np.ones(count, dtype=bool)
         runs = {run.name: run for run in self._runs}
         # The logger's rewards are known, so they are the best prediction of themselves: every estimate is their mean.
         samples = {LOGGER: Sample(np.ones(count), rewards, rewards, rewards)}
         for place, name in enumerate(self._names):
-            weights, expected = np.concatenate(self._weights[place]), np.concatenate(self._expected[place])
+            weights, expected = _joined(self._weights[place]), _joined(self._expected[place])
             samples[name] = Sample(weights, rewards, shared["predicted"], expected)
         return {
             name: Valuation(
                 name=name,
                 estimand=self._estimand,
                 sample=sample,
-                accepted=np.concatenate(runs[name].accepted) if name in runs else everything,
+                accepted=_joined(runs[name].accepted) if name in runs else everything,
                 rows=shared["rows"],
                 times=shared["times"],
                 smallest_propensity=self._smallest,
@@ -198,6 +202,13 @@ class _Passage:
             )
             for name, sample in samples.items()
         }
+
+
+def _joined(parts: list[Any]) -> Any:
+    """The parts as one array; they are let go, because a long log must not be held twice."""
+    whole = np.concatenate(parts)
+    parts.clear()
+    return whole
 
 
 class _Run:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -60,6 +60,25 @@ class Valuation:
 
     def __len__(self) -> int:
         return len(self.sample)
+
+    def __getitem__(self, part: slice) -> Valuation:
+        """Some of the events, with the changes that were detected at them; the time that the policy took is shared.
+
+        `smallest_propensity` stays that of the whole log, because it is a bound that holds for any part.
+        """
+        if not isinstance(part, slice) or part.step not in (None, 1):
+            raise ValueError(f"part: expected a slice of consecutive events, such as [100:], got {part!r}")
+        start, stop, _ = part.indices(len(self))
+        part, count = slice(start, stop), max(stop - start, 0)
+        return replace(
+            self,
+            sample=self.sample[part],
+            accepted=self.accepted[part],
+            rows=self.rows[part],
+            times=self.times[part],
+            changes=tuple((event - start, change) for event, change in self.changes if start <= event < stop),
+            seconds=self.seconds * count / max(len(self), 1),
+        )
 
     @property
     def share_accepted(self) -> float:

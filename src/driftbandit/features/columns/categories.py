@@ -19,7 +19,7 @@ from driftbandit.features.columns.base import Cell, Column, is_missing, plain
 from driftbandit.features.hashing import key_of
 from driftbandit.features.product.kernel import pair_hash, sign_of, slot_of
 
-_REMEMBERED = 10_000
+REMEMBERED = 10_000
 """So many values at most are kept with their cells, beside the vocabulary."""
 
 
@@ -140,7 +140,7 @@ class Category(_Words):
             if is_missing(value):
                 return missing
             index, sign = place(self._text(value))
-            if len(cells) == _REMEMBERED:
+            if len(cells) == REMEMBERED:
                 cells.clear()
             cells[value] = cell = ((index,), (sign,))
             return cell

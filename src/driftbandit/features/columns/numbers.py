@@ -81,7 +81,7 @@ class Number(Column):
 
     def reader(self, offset: int) -> Callable[[Any], Cell]:
         """A function that encodes one value; its columns start at `offset`."""
-        centre, scale = self._scaling()
+        centre, scale = self.scaling()
         place, missing = (offset,), ((offset + 1,), (1.0,))
 
         def read(value: Any) -> Cell:
@@ -101,7 +101,8 @@ class Number(Column):
         encode = block([self], [offset])
         return lambda values: encode([values])
 
-    def _scaling(self) -> tuple[float, float]:
+    def scaling(self) -> tuple[float, float]:
+        """Its centre and its scale."""
         assert self.low is not None
         assert self.high is not None
         return self.low / 2.0 + self.high / 2.0, self.high / 2.0 - self.low / 2.0
@@ -109,7 +110,7 @@ class Number(Column):
 
 def block(columns: Sequence[Number], offsets: Sequence[int]) -> Callable[[Sequence[Sequence[Any]]], Rows]:
     """A function that encodes the values of many number columns at once, given one sequence per column."""
-    scaling = np.array([column._scaling() for column in columns]).reshape(-1, 2)
+    scaling = np.array([column.scaling() for column in columns]).reshape(-1, 2)
     centres, scales, first = scaling[:, :1], scaling[:, 1:], np.array(offsets, dtype=np.int64)[:, None]
 
     def encode(values: Sequence[Sequence[Any]]) -> Rows:

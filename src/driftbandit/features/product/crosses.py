@@ -9,7 +9,17 @@ import numpy as np
 
 from driftbandit.core import Floats, Ints
 from driftbandit.features.columns.base import Rows
-from driftbandit.features.product.kernel import ABSENT, GROUP, HASHED, KEY, cross, pair_hash, sign_of, slot_of
+from driftbandit.features.product.kernel import (
+    ABSENT,
+    GROUP,
+    HASHED,
+    KEY,
+    cross,
+    pair_hash,
+    sign_of,
+    slot_of,
+    target_table,
+)
 from driftbandit.features.product.side import Side
 
 Crosses = Literal["all", "none"] | Sequence[tuple[str, str]]
@@ -17,6 +27,9 @@ Crosses = Literal["all", "none"] | Sequence[tuple[str, str]]
 TIMES = " × "
 _NAMED = 2
 """So many of the products that share a hashed column are named; the others are counted."""
+
+_LARGEST_TABLE = 1 << 18
+"""So many pairs of columns at most have their targets written down, which takes 2 MB; see `kernel`."""
 
 NO_COMPONENTS: Floats = np.zeros((0, 0))
 
@@ -55,12 +68,18 @@ class Layout:
         for group, other in order:
             self.starts[group, other] = at
             at += int(sizes[group, other])
+        self._targets: Ints = np.zeros((0, 0), dtype=np.int64)
+        if len(context) * len(arms) <= _LARGEST_TABLE:
+            self._targets = np.empty((len(context), len(arms)), dtype=np.int64)
+            size = self.width - self.hashed_from
+            target_table(self.starts, self.hashed_from, size, context.table, arms.table, self._targets)
 
     def fill(self, context: Rows, owners: Ints, arms: Rows, members: Ints, components: Floats, out: Floats) -> None:
         """Add the products of the rows to `out`, which must be zero; see `kernel.cross`."""
         cross(
             self.starts,
             self.hashed_from,
+            self._targets,
             self.context.table,
             *context,
             owners,

@@ -11,6 +11,9 @@ are not needed hold the number 0. A table has one line per column of its side:
 `starts[g, h]` says what becomes of the products of group g of the context and group h of the arm: they have columns
 of their own from there on, are hashed (HASHED), or are left out (ABSENT). Everything is int64 and never overflows, so
 that the same lines run as Python.
+
+A target says where the product of two columns goes: twice the column of the answer, plus 1 if its sign is turned, or
+ABSENT if it is left out.
 """
 
 from __future__ import annotations
@@ -50,9 +53,30 @@ _pair_hash, _slot_of, _sign_of = jit(pair_hash), jit(slot_of), jit(sign_of)
 
 
 @jit
+def _target(starts: Ints, hashed_from: int, size: int, left: Ints, right: Ints) -> Any:
+    """Where the product of two columns goes, given their lines in the tables."""
+    column = starts[left[GROUP], right[GROUP]]
+    if column >= 0:
+        return 2 * (column + left[PLACE] * right[WIDTH] + right[PLACE])
+    if column == HASHED:
+        mixed = _pair_hash(left[KEY], right[KEY])
+        return 2 * (hashed_from + _slot_of(mixed, size)) + (_sign_of(mixed) < 0)
+    return ABSENT
+
+
+@jit
+def target_table(starts: Ints, hashed_from: int, size: int, context_table: Ints, arm_table: Ints, out: Ints) -> None:
+    """Write the targets of all pairs of columns, one line of `out` per column of the context."""
+    for i in range(len(context_table)):
+        for j in range(len(arm_table)):
+            out[i, j] = _target(starts, hashed_from, size, context_table[i], arm_table[j])
+
+
+@jit
 def cross(
     starts: Ints,
     hashed_from: int,
+    targets: Ints,
     context_table: Ints,
     context_index: Ints,
     context_value: Floats,
@@ -66,10 +90,11 @@ def cross(
 ) -> None:
     """Add the products of context row owners[r] and arm row members[r] to row r of `out`.
 
-    Columns from `hashed_from` on take what is hashed. With `components`, shape (columns, dim), a product is not added
-    to its column but to all of `out`'s, in the proportions of that column's line.
+    Columns from `hashed_from` on take what is hashed. `targets` is what `target_table` wrote, or empty if that would be
+    too large to keep. With `components`, shape (columns, dim), a product is not added to its column but to all of
+    `out`'s, in the proportions of that column's line.
     """
-    project = len(components) > 0
+    project, tabled = len(components) > 0, len(targets) > 0
     width = len(components) if project else out.shape[1]
     size = width - hashed_from
     for r in range(len(members)):
@@ -79,22 +104,16 @@ def cross(
             if left == 0.0:
                 continue
             i = context_index[owner, s]
-            group = context_table[i, GROUP]
             for t in range(arm_index.shape[1]):
                 product = left * arm_value[member, t]
                 if product == 0.0:
                     continue
                 j = arm_index[member, t]
-                other = arm_table[j, GROUP]
-                column = starts[group, other]
-                if column >= 0:
-                    column += context_table[i, PLACE] * arm_table[j, WIDTH] + arm_table[j, PLACE]
-                elif column == HASHED:
-                    mixed = _pair_hash(context_table[i, KEY], arm_table[j, KEY])
-                    column = hashed_from + _slot_of(mixed, size)
-                    product = product * _sign_of(mixed)
-                else:
+                target = targets[i, j] if tabled else _target(starts, hashed_from, size, context_table[i], arm_table[j])
+                if target == ABSENT:
                     continue
+                product *= 1 - 2 * (target & 1)
+                column = target >> 1
                 if project:
                     for d in range(out.shape[1]):
                         out[r, d] += product * components[column, d]

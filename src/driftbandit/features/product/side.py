@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -12,9 +13,13 @@ from driftbandit.core import Floats, Ints
 from driftbandit.features.columns.base import Column, Rows
 from driftbandit.features.columns.numbers import Number, block
 from driftbandit.features.hashing import key_of
+from driftbandit.features.product.quick import Quick
 
 _CACHED = 4096
 """So many encoded records are kept, since the same arms come again and again."""
+
+_PATIENCE, _PROBE = 64, 16
+"""After so many pools in a row of which no record was cached, only every so many-th pool is looked up and kept."""
 
 
 _FEW = 30
@@ -58,9 +63,12 @@ class Side:
         self._numbers = [column.name for column, _ in numbers]
         self._block = block([column for column, _ in numbers], [offset for _, offset in numbers])
         self._batches = [(column.name, column.batch(offset)) for column, offset in order[len(numbers) :]]
+        self._quick = Quick(order) if Quick.fits(self.columns) else None
         self.names = tuple(column.name for column in self.columns)
-        self._key: Callable[[Any], Any] = itemgetter(*self.names) if self.names else lambda record: ()
+        self._order = tuple(name for name, _ in self._readers)
+        self._key: Callable[[Any], Any] = itemgetter(*self._order) if self._order else lambda record: ()
         self._cache: dict[Any, int] = {}
+        self._strangers = 0  # pools in a row of which no record was cached
         self._filled = 0  # rows below, one for every record in the cache
         self._index: Ints = np.zeros((0, 1), dtype=np.int64)
         self._value: Floats = np.zeros((0, 1))
@@ -92,23 +100,38 @@ class Side:
         )
 
     def places(self, records: Sequence[Mapping[str, Any]]) -> tuple[Ints, Floats, Ints]:
-        """Cached rows, and where among them the records are."""
+        """Rows, of which some are cached, and where among them the records are."""
+        quick = self._quick is not None
         try:
             keys = list(map(self._key, records))
+            if quick and self._strangers >= _PATIENCE and self._strangers % _PROBE and keys:
+                self._strangers += 1
+                shape = len(keys), len(self._order) + 1
+                index, value = np.empty(shape, dtype=np.int64), np.empty(shape)
+                if self._write(keys, index, value):
+                    return index, value, np.arange(len(keys))
             found = list(map(self._cache.get, keys))
         except (KeyError, TypeError):  # absent columns; lists, sets and arrays, which cannot be looked up
-            keys = [tuple(_frozen(record.get(name)) for name in self.names) for record in map(self._checked, records)]
+            quick = False
+            keys = [tuple(_frozen(record.get(name)) for name in self._order) for record in map(self._checked, records)]
             found = list(map(self._cache.get, keys))
-        if None in found:
-            new = [k for k, place in enumerate(found) if place is None]
-            if len(new) > _CACHED:
-                return (*self._rows_of(records), np.arange(len(records)))
-            if self._filled + len(new) > _CACHED:
-                self._forget()
-                return self.places(records)
-            start = self._keep([records[k] for k in new])
-            for place, k in enumerate(new, start):
-                self._cache[keys[k]] = found[k] = place
+        if None not in found:
+            self._strangers = 0
+            return self._index, self._value, np.array(found, dtype=np.int64)
+        new = [k for k, place in enumerate(found) if place is None]
+        self._strangers = self._strangers + 1 if len(new) == len(keys) else 0
+        if len(new) > _CACHED:
+            return (*self._rows_of(records), np.arange(len(records)))
+        if self._filled + len(new) > _CACHED:
+            self._forget()
+            return self.places(records)
+        start = self._filled
+        unknown = keys if len(new) == len(keys) else [keys[k] for k in new]
+        if not (quick and self._keep_quickly(unknown)):
+            self._keep(*self._rows_of([records[k] for k in new]))
+        self._cache.update(zip(unknown, range(start, self._filled), strict=True))
+        for place, k in enumerate(new, start):
+            found[k] = place
         return self._index, self._value, np.array(found, dtype=np.int64)
 
     def _slots(self, record: Mapping[str, Any]) -> tuple[list[int], list[float]]:
@@ -136,23 +159,44 @@ class Side:
             values += value + [0.0] * pad if pad else value
         return np.array(indices).reshape(-1, slots), np.array(values).reshape(-1, slots)
 
-    def _keep(self, records: Sequence[Mapping[str, Any]]) -> int:
-        """Add the rows of records to those that are kept; returns where the first of them is."""
-        index, value = self._rows_of(records)
-        (rows, slots), wide = self._index.shape, index.shape[1]
-        start, end = self._filled, self._filled + len(records)
-        if end > rows or wide > slots:
-            shape = (max(rows, min(max(2 * start, end), _CACHED)), max(slots, wide))
-            self._index, self._value = _grown(self._index, shape), _grown(self._value, shape)
+    def _keep(self, index: Ints, value: Floats) -> None:
+        """Add rows to those that are kept."""
+        wide = index.shape[1]
+        start, end = self._room(len(index), wide)
         self._index[start:end, :wide] = index
         self._value[start:end, :wide] = value
         self._filled = end
-        return start
+
+    def _keep_quickly(self, keys: list[Any]) -> bool:
+        """Add the rows of records, given by their keys, if `Quick` can; returns whether it could."""
+        start, end = self._room(len(keys), len(self._order) + 1)
+        written = self._write(keys, self._index[start:end], self._value[start:end])
+        if written:
+            self._filled = end
+        return written
+
+    def _write(self, keys: list[Any], index: Ints, value: Floats) -> bool:
+        """Write the rows of records, given by their keys, if `Quick` can; returns whether it could."""
+        assert self._quick is not None
+        values = list(chain.from_iterable(keys)) if len(self._order) > 1 else keys
+        try:
+            return self._quick.write(values, index, value)
+        except ValueError as error:
+            raise ValueError(f"{self.what}: {error}") from error
+
+    def _room(self, count: int, wide: int) -> tuple[int, int]:
+        """Make room for so many more rows; returns where they begin and end."""
+        rows, slots = self._index.shape
+        start, end = self._filled, self._filled + count
+        if end > rows or wide > slots:
+            shape = (max(rows, min(max(2 * start, end), _CACHED)), max(slots, wide))
+            self._index, self._value = _grown(self._index, shape), _grown(self._value, shape)
+        return start, end
 
     def _forget(self) -> None:
         self._cache.clear()
         self._filled = 0
-        self._index, self._value = np.zeros((0, 1), dtype=np.int64), np.zeros((0, 1))
+        self._value[:] = 0.0  # rows to come may be shorter than those that were here
 
     def _checked(self, record: Any) -> Mapping[str, Any]:
         if not isinstance(record, Mapping):

@@ -141,6 +141,12 @@ class DriftUCB(PolicyBase):
         """Weights of the incumbent."""
         return self.theta
 
+    @property
+    def weights_before_change(self) -> Floats:
+        """Weights that the incumbent had when the latest alarm was raised."""
+        before: Floats = drift.before_alarm(self._memo, len(self.memory))[: self.dim] + self._anchor()
+        return before
+
     def facts(self) -> dict[str, Any]:
         """The estimated noise, the incumbent's age and the experts' weights."""
         why = self.explain()
@@ -195,8 +201,7 @@ class DriftUCB(PolicyBase):
         changes = self.changes
         moved: tuple[tuple[int, float, float], ...] = ()
         if changes:
-            before = drift.before_alarm(self._memo, len(self.memory))[: self.dim] + self._anchor()
-            now = self.theta
+            before, now = self.weights_before_change, self.theta
             order = np.argsort(-np.abs(now - before), kind="stable").tolist()
             moved = tuple((i, float(before[i]), float(now[i])) for i in order)
         return Explanation(

@@ -114,6 +114,16 @@ class Handlers:
         answer = await self._service.runner.submit(lambda engine: _encode(_reward(engine, loop, given)))
         return Response(200, answer)
 
+    async def delete_loop(self, request: Request, loop: str) -> Response:
+        """Delete a loop."""
+        await self._service.call(lambda engine: engine.delete(loop, request.key))
+        return Response(200, _encode(views.Deleted(loop)))
+
+    async def erase_scope(self, request: Request, loop: str, id: str) -> Response:
+        """Begin to erase a scope."""
+        found = await self._service.call(lambda engine: engine.erase(loop, id, request.key))
+        return Response(202, _encode(views.ErasureAnswer(loop, found)))
+
     # Reading ---------------------------------------------------------------------------------------------------------
 
     async def list_loops(self, request: Request) -> Response:
@@ -151,6 +161,12 @@ class Handlers:
         rows = await self._service.read(lambda store: store.last_changes(number, limit))
         return Response(200, _encode({"loop": loop, "changes": [views.change(row) for row in rows], **names}))
 
+    async def erasures(self, request: Request, loop: str) -> Response:
+        """The scopes that were erased."""
+        number = await self._service.call(lambda engine: engine.number(loop))
+        rows = await self._service.read(lambda store: store.removals())
+        return Response(200, _encode({"loop": loop, "erasures": views.erasures(rows, number)}))
+
     async def log(self, request: Request, loop: str) -> Stream:
         """Export the log."""
         query = request.query
@@ -162,6 +178,8 @@ class Handlers:
         shard = views.whole_number("shard", query["shard"], 0, shards - 1) if "shard" in query else None
         if after and shard is None and shards > 1:
             raise HTTPError(422, f"after: each of the {shards} shards has numbers of its own; say which with shard=")
+        if kind == "dsjson":
+            await self._service.read(lambda store: views.check_whole(store, number))
         self._service.begin_export()
         pieces = export.FORMATS[kind](self._service.open_reader, export.Wanted(loop, number, shard, after))
         disposition = ((b"content-disposition", f'attachment; filename="log.{kind}"'.encode()),)

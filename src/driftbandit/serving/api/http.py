@@ -67,6 +67,11 @@ class Request:
                 return value
         return None
 
+    @property
+    def key(self) -> str:
+        """Id of its key; empty where no keys are asked for."""
+        return "" if self.access is None else self.access.id
+
     def may_see(self, loop: str) -> bool:
         """Whether its key is for this loop."""
         return self.access is None or self.access.may_see(loop)

@@ -245,4 +245,11 @@ def api_routes(handlers: Handlers) -> list[Route]:
             answers={200: "text/event-stream"},
             errors=(422,),
         ),
+        Route("DELETE", v1, "admin", handlers.delete_loop, "Delete a loop and all its data", {200: views.Deleted}),
+        Route(
+            *("DELETE", f"{v1}/scopes/{{id}}", "admin", handlers.erase_scope, "Erase a scope from models and log"),
+            answers={202: views.ErasureAnswer},
+            errors=(422,),
+        ),
+        Route("GET", f"{v1}/erasures", "read", handlers.erasures, "Scopes that were erased", {200: anything}),
     ]

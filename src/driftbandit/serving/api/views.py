@@ -17,6 +17,7 @@ from driftbandit.serving.loop.scopes import EVERYONE
 from driftbandit.serving.loop.series import TIERS, Bucket
 from driftbandit.serving.loop.state import Counts
 from driftbandit.serving.stores.base import ChangeRow, Store
+from driftbandit.serving.stores.removals import RemovalRow
 
 COUNTED = ("decisions", "rewards", "late", "learned", "changes")
 RESOLUTIONS = {str(length // 1000): tier for tier, (length, _) in enumerate(TIERS)}
@@ -26,6 +27,21 @@ class RewardAnswer(msgspec.Struct, frozen=True):
     """What became of a reward: 'accepted' or 'duplicate'."""
 
     status: str
+
+
+class Deleted(msgspec.Struct, frozen=True):
+    """A loop that was deleted."""
+
+    loop: str
+    status: str = "deleted"
+
+
+class ErasureAnswer(msgspec.Struct, frozen=True):
+    """A scope that is being erased."""
+
+    loop: str
+    scope_hash: str
+    status: str = "erasing"
 
 
 class DecisionResult(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -218,3 +234,27 @@ def cursor_text(cursor: dict[int, int]) -> str:
 def as_event(kind: str, data: Any, ident: str) -> bytes:
     """One server-sent event."""
     return f"id: {ident}\nevent: {kind}\ndata: ".encode() + msgspec.json.encode(data) + b"\n\n"
+
+
+def erasures(rows: list[RemovalRow], number: int) -> list[dict[str, Any]]:
+    """The erasures of a loop, each once for all shards."""
+    found: dict[tuple[str, str, int], list[RemovalRow]] = {}
+    for row in rows:
+        if row.loop == number and row.scope_hash is not None:
+            found.setdefault((row.scope_hash, row.who, row.time), []).append(row)
+    return [
+        {
+            "scope_hash": scope_hash,
+            "key": who,
+            "requested_at": iso(time),
+            "done_at": None if any(part.done is None for part in parts) else iso(max(part.done or 0 for part in parts)),
+        }
+        for (scope_hash, who, time), parts in found.items()
+    ]
+
+
+def check_whole(store: Store, number: int) -> None:
+    """Refuse if old events of a loop went out of the store."""
+    gone = max(store.pruned(number, shard) for shard in range(store.shards))
+    if gone:
+        raise Refused(422, f"format: dsjson needs the whole log, but events up to {gone} are no longer in the store")

@@ -13,8 +13,8 @@ from functools import partial
 from math import inf
 from typing import Any
 
-import msgspec
-
+from driftbandit.serving.engine.administration import Administration
+from driftbandit.serving.engine.chores import Chores
 from driftbandit.serving.engine.commands import Answers, Commands
 from driftbandit.serving.engine.keeping import Keeper
 from driftbandit.serving.engine.loading import Loader
@@ -25,21 +25,17 @@ from driftbandit.serving.engine.messages import (
     Decision,
     DecisionRequest,
     RewardRequest,
-    catalogued,
-    check_name,
 )
 from driftbandit.serving.engine.reading import digest
+from driftbandit.serving.engine.retention import Retention
 from driftbandit.serving.engine.saving import Saver
 from driftbandit.serving.engine.shards import Parts
-from driftbandit.serving.engine.storage import Source, committed, configured, gather, lacks_arms, load_loop
+from driftbandit.serving.engine.storage import committed, gather, load_whole
 from driftbandit.serving.engine.tallies import Tallies, Tally, tell
-from driftbandit.serving.loop import events as log
-from driftbandit.serving.loop.config import LoopConfig, check, completed
-from driftbandit.serving.loop.events import Configured, Refused
+from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.loop import Loop
-from driftbandit.serving.loop.model import read_model
 from driftbandit.serving.loop.scopes import Room
-from driftbandit.serving.stores.base import Batch, Store, VersionConflict
+from driftbandit.serving.stores.base import Batch, Store
 
 _RUN = 100
 """Least number of events encoded together: few enough to be still in the processor's cache."""
@@ -65,9 +61,10 @@ class Engine:
     background : bool
         Whether shards are read in a thread of their own. Then `adopt` must be called from time to time, and commands
         for shards that are not read yet are refused with status 503.
-
     wake : callable, optional
         Called, from that thread, when there is something to adopt.
+    retention : Retention, optional
+        How long events stay in the store; by default for ever.
     """
 
     def __init__(
@@ -80,13 +77,19 @@ class Engine:
         ready: Callable[[LoopConfig], bool] = lambda config: True,
         background: bool = False,
         wake: Callable[[], None] = lambda: None,
+        retention: Retention | None = None,
     ) -> None:
         self.store = store
         self._clock = clock
         self._snapshot_every = snapshot_every
         self._room = Room(memory)
-        loader = Loader(store, self._room, background, wake)
+        self._retention = retention
+        self._background = background
+        archive = None if retention is None else retention.archive
+        self._history = None if archive is None else archive.read
+        loader = Loader(store, self._room, background, wake, self._history)
         self._keeper = Keeper(store, clock, loader, ready)
+        self._admin = Administration(store, clock, self._keeper)
         self._loops = self._keeper.loops
         self._touched = self._keeper.touched
         self._start()
@@ -101,6 +104,9 @@ class Engine:
     def _start(self) -> None:
         self._answers = Answers()
         self._saver = Saver(self.store, self._room, self._snapshot_every, self._keeper)
+        self._chores = Chores(
+            self.store, self._clock, self._keeper, self._saver, self._retention, background=self._background
+        )
         self._tells = False
         self._tallies = Tallies(self.store)
         self._keeper.forget()
@@ -114,6 +120,7 @@ class Engine:
         self._keeper.hold()
         self._keeper.read_settings()
         self.adopt()
+        self._chores.look(self.held)
         self._tells = True
         if any(len(parts.here) < self.store.shards for parts in self._loops.values()):
             self._tallies.read()
@@ -151,67 +158,33 @@ class Engine:
     def configure(
         self, name: str, config: LoopConfig, expected: int | None, arms: Arms | None = None
     ) -> tuple[bool, Configuration]:
-        """Create or change a loop; says whether it is new.
-
-        `expected` is the version that the settings replace. Without it, a loop that exists must have these settings.
-        With `arms` the catalogue is replaced in the same step; a change of `dim` needs them if there is a catalogue.
-        """
-        check_name("loop", name)
-        try:
-            config = completed(config)
-            check(config)
-        except ValueError as error:
-            raise Refused(422, str(error)) from error
-        catalogue = None if arms is None else catalogued(config, arms, self._clock())
-        parts = self._loops.get(name)
-        if parts is not None and expected is None:
-            if parts.config == config:
-                return False, self.configuration(name) if arms is None else self.put_arms(name, CatalogueRequest(arms))
-            raise Refused(409, f"loop {name!r} exists with other settings; give its version, {parts.row.version}")
-        model = None
-        if parts is not None:
-            if parts.config.model_key == config.model_key:
-                model = configured(parts.row).model
-            if parts.config.dim != config.dim and parts.row.arms is not None and arms is None:
-                raise Refused(422, "arms: a change of dim needs the arms too, since those of the loop no longer fit")
-        version = self._put(name, expected or 0, config, model, catalogue)
-        return version == 1, self.configuration(name)
+        """Create or change a loop; says whether it is new. See `Administration.configure`."""
+        new, found = self._admin.configure(name, config, expected, arms)
+        self.adopt()
+        return new, found
 
     def put_model(self, name: str, file: bytes) -> Configuration:
-        """Let all models of a loop start afresh, each as a copy of the policy in a file.
-
-        The loop gets the file's encoder, and the file's items as its catalogue if it has no catalogue that fits.
-        """
-        parts = self._parts(name)
-        try:
-            config, model, arms = read_model(parts.config, file)
-        except ValueError as error:
-            raise Refused(422, str(error)) from error
-        if model != configured(parts.row).model or config != parts.config:
-            self._put(name, parts.row.version, config, model)
-        if arms is not None and lacks_arms(parts.row, arms):
-            self.store.put_arms(parts.row.number, log.encode(arms))
-            self.refresh()
-        return self.configuration(name)
-
-    def _put(self, name: str, expected: int, config: LoopConfig, model: bytes | None, arms: bytes | None = None) -> int:
-        """Store settings, the model with which the loop begins, and new arms, if any; returns their version."""
-        event = Configured(self._clock(), 0, msgspec.json.encode(config), model)
-        try:
-            row = self.store.put_loop(name, expected, log.encode(event), arms)
-        except VersionConflict as error:
-            raise Refused(409, f"loop {name!r}: expected version {expected}, found {error.version}") from error
-        self._keeper.read_settings(name)
+        """Let all models of a loop start afresh, each as a copy of the policy in a file."""
+        found = self._admin.put_model(name, file)
         self.adopt()
-        return row.version
+        return found
 
     def put_arms(self, name: str, arms: CatalogueRequest) -> Configuration:
         """Replace the catalogue."""
-        parts = self._parts(name)
-        self.store.put_arms(parts.row.number, catalogued(parts.config, arms.arms, self._clock()))
-        self._keeper.read_settings()
+        found = self._admin.put_arms(name, arms)
         self.adopt()
-        return self.configuration(name)
+        return found
+
+    def delete(self, name: str, who: str) -> None:
+        """Delete a loop, asked for by a key; its data goes out of the store with the next commits."""
+        self._admin.delete(name, who)
+        self._chores.look(self.held)
+
+    def erase(self, name: str, scope: str, who: str) -> str:
+        """Erase a scope, asked for by a key, with the next commits; returns the hash that the record keeps."""
+        found = self._admin.erase(name, scope, who)
+        self._chores.look(self.held)
+        return found
 
     def look_up(self, name: str, ids: list[str]) -> None:
         """Read what the store knows about these decisions, all at once, before commands name them."""
@@ -263,10 +236,7 @@ class Engine:
         return max((loop.ahead for loop in self._keeper.here()), default=0) / 1000.0
 
     def _parts(self, name: str) -> Parts:
-        parts = self._loops.get(name)
-        if parts is None:
-            raise Refused(404, f"no loop {name[:200]!r}")
-        return parts
+        return self._keeper.parts(name)
 
     # Durability ----------------------------------------------------------------------------------------------------
 
@@ -281,6 +251,7 @@ class Engine:
             batch.tallies += [tell(loop) for loop in here]
             self._tells = False
         self._saver.fill(batch)
+        self._chores.fill(batch)
         if batch:
             self.store.commit(batch)
         touched = list(self._touched)
@@ -288,13 +259,15 @@ class Engine:
         for loop in touched:
             committed(loop)
         self._saver.settle([loop for loop in touched if self._keeper.serves(loop)], count)
-        if self._room.full and self.busy:
+        if self._room.full and self._saver.busy:
             relief = Batch()
             self._saver.fill(relief)
             self.store.commit(relief)
             self._saver.settle([], 0)
         if self._keeper.read_aside():
             self.adopt()
+        if self._chores.settle():
+            count += self.commit()
         return count
 
     @property
@@ -305,13 +278,13 @@ class Engine:
     @property
     def busy(self) -> bool:
         """Whether the next commit has something to write even if nothing happens."""
-        return self._saver.busy
+        return self._saver.busy or self._chores.busy
 
     def snapshot(self, seconds: float = inf) -> bool:
         """Save a snapshot of every loop now, if there is time for it; says whether there was."""
         until = time.monotonic() + seconds
         self._saver.demand(loop for loop in self._keeper.here() if loop.state.seq > loop.outbox.saved_at)
-        while self.busy:
+        while self._saver.busy:
             if time.monotonic() > until:
                 return False
             self.commit()
@@ -321,9 +294,7 @@ class Engine:
 
     def configuration(self, name: str) -> Configuration:
         """The settings of a loop, and their version."""
-        parts = self._parts(name)
-        row = parts.row
-        return Configuration(name, row.version, row.arms_version, parts.config, configured(row).model is not None)
+        return self._admin.configuration(name)
 
     def names(self) -> list[str]:
         """Names of all loops."""
@@ -353,5 +324,5 @@ class Engine:
         parts = self._parts(name)
         here = [part for _, part in sorted(parts.here.items())]
         if whole_log:
-            here = [load_loop(Source(self.store, p.number, p.shard), parts.row, Room(), whole_log=True) for p in here]
-        return digest(here, None if whole_log else self.store)
+            return digest([load_whole(self.store, parts.row, part.shard, self._history) for part in here], None)
+        return digest(here, self.store)

@@ -75,6 +75,13 @@ class Keeper:
         self.to_save.clear()
         self.held = {}
 
+    def parts(self, name: str) -> Parts:
+        """A loop by its name; refuses with 404 if there is none."""
+        parts = self.loops.get(name)
+        if parts is None:
+            raise Refused(404, f"no loop {name[:200]!r}")
+        return parts
+
     def here(self) -> list[Loop]:
         """All shards of loops that are served."""
         return [loop for parts in self.loops.values() for loop in parts.here.values()]
@@ -101,7 +108,11 @@ class Keeper:
 
         The shards of a loop that is named as `new` are read at once: they are empty.
         """
-        for row in self._store.loops():
+        rows = self._store.loops()
+        numbers = {row.name: row.number for row in rows}
+        for name in [name for name, parts in self.loops.items() if numbers.get(name) != parts.row.number]:
+            self._let_go(name)
+        for row in rows:
             parts = self.loops.get(row.name)
             if parts is None or parts.row.version != row.version:
                 config = settings(row)
@@ -115,6 +126,13 @@ class Keeper:
             for loop in list(parts.here.values()):
                 self.guarded(loop, partial(self._update, loop, row))
             self._read(parts, at_once=row.name == new)
+
+    def _let_go(self, name: str) -> None:
+        """Forget a loop that was deleted, with what was to be committed."""
+        parts = self.loops.pop(name)
+        self.touched.difference_update([loop for loop in self.touched if loop.number == parts.row.number])
+        for shard in [*parts.here, *parts.loading]:
+            parts.drop(shard)
 
     def _read(self, parts: Parts, *, at_once: bool = False) -> None:
         for shard in parts.to_read():

@@ -7,7 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from driftbandit.serving.engine.storage import Source, load_loop
+from driftbandit.serving.engine.storage import History, Source, load_loop
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.scopes import Room
 from driftbandit.serving.stores.base import Damaged, LoopRow, Store, StoreError
@@ -47,26 +47,26 @@ class Job:
         self.loop: Loop | None = None
         self.error: str | None = None
 
-    def read(self, store: Store, room: Room) -> None:
+    def read(self, store: Store, room: Room, history: History | None) -> None:
         """Read the shard; raises StoreError if the store cannot be read."""
         try:
             try:
-                self._load(store, room)
+                self._load(store, room, history)
             except Damaged as damage:
                 if not damage.rest or self.whole_log:
                     raise
                 logger.error("%s; the whole log is repeated instead", damage)
                 self.whole_log = True
-                self._load(store, room)
+                self._load(store, room, history)
         except Exception as error:
             if isinstance(error, StoreError) and not isinstance(error, Damaged):
                 raise
             logger.exception("loop %r, shard %d cannot be read", self.row.name, self.shard)
             self.error = f"{type(error).__name__}: {error}"
 
-    def _load(self, store: Store, room: Room) -> None:
+    def _load(self, store: Store, room: Room, history: History | None) -> None:
         self.source = Source(store, self.row.number, self.shard)
-        self.loop = load_loop(self.source, self.row, room, whole_log=self.whole_log)
+        self.loop = load_loop(self.source, self.row, room, whole_log=self.whole_log, history=history)
 
 
 class Loader:
@@ -83,9 +83,19 @@ class Loader:
         jobs are done at once.
     wake : callable
         Called from the other thread when a job is done.
+    history : callable, optional
+        Reads old events that went out of the store.
     """
 
-    def __init__(self, store: Store, room: Room, background: bool, wake: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        room: Room,
+        background: bool,
+        wake: Callable[[], None],
+        history: History | None = None,
+    ) -> None:
+        self._history = history
         self._store = store
         self._room = room
         self._background = background
@@ -98,7 +108,7 @@ class Loader:
     def add(self, job: Job, *, at_once: bool = False) -> None:
         """Carry out a job, now or soon."""
         if at_once or not self._background:
-            job.read(self._store, self._room)
+            job.read(self._store, self._room, self._history)
             self._done.append(job)
             return
         with self._lock:
@@ -130,7 +140,7 @@ class Loader:
             try:
                 if store is None:
                     store = self._store.reader()
-                job.read(store, self._room)
+                job.read(store, self._room, self._history)
             except StoreError as error:
                 logger.error("loop %r, shard %d cannot be read: %s", job.row.name, job.shard, error)
                 job.error = str(error)

@@ -65,6 +65,7 @@ class Saver:
         self._every = every
         self._keeper = keeper
         self._unsaved = 0
+        self._crowded = False
         self._shot: _Shot | None = None
         self._sizes: dict[Loop, int] = {}
         self._sweeps: list[tuple[Loop, int, int]] = []
@@ -73,11 +74,11 @@ class Saver:
     @property
     def busy(self) -> bool:
         """Whether there is more to write."""
-        crowded = self._room.excess > 0 and not self._room.stuck
-        return self._shot is not None or bool(self._keeper.to_save or self._sweeps) or crowded
+        return self._shot is not None or bool(self._keeper.to_save or self._sweeps) or self._crowded
 
     def adopt(self, loops: Iterable[Loop]) -> None:
-        """Count the events of loops that have just been read."""
+        """Count the events of loops that have just been read, and forget those that went."""
+        self._forget_lost()
         self._unsaved += sum(loop.state.seq - loop.outbox.saved_at for loop in loops)
 
     def demand(self, loops: Iterable[Loop]) -> None:
@@ -100,7 +101,7 @@ class Saver:
         shot = self._shot
         if shot is not None and self._keeper.attempt(shot.loop, partial(self._fill_shot, batch, shot)) is not None:
             self._give_up()
-        if self._room.excess:
+        if self._crowded:
             self._spill(batch)
         if self._sweeps:
             self._sweep(batch)
@@ -117,12 +118,15 @@ class Saver:
             shot.written = True
 
     def _spill(self, batch: Batch) -> None:
-        left = _SPILL
         for loop in sorted(self._sizes, key=self._sizes.__getitem__, reverse=True):
-            for role, models in loop.learner.roles:
-                if left <= 0:
-                    return
-                left -= _add(batch, loop, (role, loop.state.epochs[role]), loop.state.seq, models.spill(left))
+            self._keeper.attempt(loop, partial(self._spill_from, loop, batch))
+
+    @staticmethod
+    def _spill_from(loop: Loop, batch: Batch) -> None:
+        for role, models in loop.learner.roles:
+            left = _SPILL - sum(len(row.state) for row in batch.models)
+            if left > 0:
+                _add(batch, loop, (role, loop.state.epochs[role]), loop.state.seq, models.spill(left))
 
     def _sweep(self, batch: Batch) -> None:
         """Delete some models of earlier epochs."""
@@ -142,9 +146,10 @@ class Saver:
             self._sizes[loop] = size
         if self._room.excess:
             self._trim()
-        self._room.stuck = self._room.full and not any(
+        self._crowded = self._room.excess > 0 and any(
             models.unsaved for loop in self._sizes for _, models in loop.learner.roles
         )
+        self._room.stuck = self._room.full and not self._crowded
         shot = self._shot
         if shot is not None and shot.written:
             shot.loop.forget_closed()

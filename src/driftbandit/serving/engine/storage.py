@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import msgspec
 import numpy as np
 
 from driftbandit.serving.loop import events as log
 from driftbandit.serving.loop.config import LoopConfig
-from driftbandit.serving.loop.events import Catalogued, Configured
+from driftbandit.serving.loop.events import AnyEvent, Catalogued, Configured
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.scopes import Room
 from driftbandit.serving.stores.base import LATEST, Batch, ChangeRow, Closed, Damaged, LoopRow, Store
@@ -62,7 +62,13 @@ class Source:
         return self.store.model(self.number, self.shard, role, epoch, scope, self.upto)
 
 
-def load_loop(source: Source, row: LoopRow, room: Room, *, whole_log: bool = False) -> Loop:
+History = Callable[[int, int, int], Iterator[AnyEvent]]
+"""Events 1 to a number of a loop's shard that the store no longer has: ``history(loop, shard, upto)``."""
+
+
+def load_loop(
+    source: Source, row: LoopRow, room: Room, *, whole_log: bool = False, history: History | None = None
+) -> Loop:
     """Read one shard of a loop: its last snapshot, and the events after it.
 
     Raises Damaged if the snapshot, or a model or an event that is needed, is not what was written.
@@ -75,6 +81,8 @@ def load_loop(source: Source, row: LoopRow, room: Room, *, whole_log: bool = Fal
         How much memory there is.
     whole_log : bool
         Whether to ignore snapshot and models and repeat the whole log. No model of the store is read until then.
+    history : callable, optional
+        Reads old events that went out of the store, for `whole_log`.
     """
     store, number, shard = source.store, source.number, source.shard
     reading = whole_log
@@ -92,6 +100,14 @@ def load_loop(source: Source, row: LoopRow, room: Room, *, whole_log: bool = Fal
             raise Damaged(f"loop {row.name!r}, shard {shard}: the snapshot ({error})", rest=True) from error
     state = loop.state
     loop.outbox.saved_at = state.seq
+    gone = store.pruned(number, shard) if snapshot is None else 0
+    if gone and history is None:
+        raise RuntimeError(
+            f"loop {row.name!r}, shard {shard}: there is no snapshot that can be used, and events 1 to {gone} went out "
+            "of the log because they were old; restore a backup, or serve with --archive"
+        )
+    for event in history(number, shard, gone) if gone and history is not None else ():
+        loop.apply(event)
     while rows := store.events(number, shard, state.seq, _READ):
         for seq, body in rows:
             loop.apply(log.decode(body))
@@ -101,6 +117,11 @@ def load_loop(source: Source, row: LoopRow, room: Room, *, whole_log: bool = Fal
     loop.outbox.stored = state.seq
     loop.outbox.found.clear()  # the store got these changes together with their events
     return loop
+
+
+def load_whole(store: Store, row: LoopRow, shard: int, history: History | None) -> Loop:
+    """One shard of a loop as its whole log makes it."""
+    return load_loop(Source(store, row.number, shard), row, Room(), whole_log=True, history=history)
 
 
 def news(loop: Loop, row: LoopRow, now: int) -> list[Configured | Catalogued]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import io
 import math
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -16,6 +15,7 @@ import msgspec
 import numpy as np
 
 from driftbandit.serving.engine.messages import iso
+from driftbandit.serving.log.tables import parquet_pieces
 from driftbandit.serving.loop import events as log
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import (
@@ -23,6 +23,7 @@ from driftbandit.serving.loop.events import (
     Catalogued,
     Configured,
     Decided,
+    Erasure,
     Late,
     NamedArms,
     NamedDecision,
@@ -36,16 +37,9 @@ from driftbandit.serving.stores.base import Store
 _READ = 2_000
 _PIECE = 256 << 10
 """About how many bytes are sent at a time."""
-_ROW_GROUP = 50_000
-_GROUP_BYTES = 4 << 20
-"""Most rows of a row group, and how many bytes they may have in the store: as Python objects they have ten times as
-many."""
 _PLAIN: dict[str, Any] = {name: kind for kind, name in log.KINDS.items() if kind not in (NamedArms, NamedDecision)}
 _NAMED = {"arms": (NamedArms, "records"), "decision": (NamedDecision, "context")}
 """Kinds of events that loops with an encoder have in a form of their own, and the field that tells."""
-
-AS_TEXT = ("config", "context", "records")
-"""Fields that are JSON in Parquet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +52,7 @@ class Wanted:
     after: int = 0
 
 
-def read_log(open_reader: Callable[[], Store], wanted: Wanted) -> Iterator[tuple[int, int, AnyEvent, int]]:
+def read_log(open_reader: Callable[[], Store], wanted: Wanted) -> Generator[tuple[int, int, AnyEvent, int], None, None]:
     """(shard, seq, event, bytes in the store) of the wanted events, shard after shard."""
     store = open_reader()
     try:
@@ -83,6 +77,9 @@ def as_row(seq: int, name: str, shard: int, event: AnyEvent) -> dict[str, Any]:
             del row["model"]
         else:
             row["model"] = b64encode(event.model).decode()
+    elif isinstance(event, Erasure):
+        row["tally"] = b64encode(event.tally).decode()
+        row["models"] = [[role, b64encode(model).decode()] for role, model in event.models]
     elif isinstance(event, Catalogued | Decided) and event.features is not None:
         count = len(event.ids if isinstance(event, Catalogued) else event.arms or [])
         row["features"] = np.frombuffer(event.features).reshape(count, -1).tolist()
@@ -105,6 +102,9 @@ def from_row(row: dict[str, Any]) -> AnyEvent:
         values["config"] = msgspec.json.encode(config)
         if row["model"] is not None:
             values["model"] = b64decode(row["model"], validate=True)
+    elif kind is Erasure:
+        values["tally"] = b64decode(row["tally"], validate=True)
+        values["models"] = [(role, b64decode(model, validate=True)) for role, model in row["models"]]
     elif issubclass(kind, Catalogued | Decided) and row["features"] is not None:
         values["features"] = np.array(row["features"], dtype=np.float64).tobytes()
     tag = kind.__struct_config__.tag
@@ -138,69 +138,8 @@ def _pieces(lines: Iterable[bytes]) -> Generator[bytes]:
 
 def parquet(open_reader: Callable[[], Store], wanted: Wanted) -> Generator[bytes]:
     """One event per row; columns that an event does not have are null."""
-    import pyarrow as pa  # noqa: PLC0415 - slow to import
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    text, whole, real = pa.string(), pa.int64(), pa.float64()
-    schema = pa.schema(
-        {
-            **{"seq": whole, "loop": text, "shard": whole, "kind": text, "time": whole, "version": whole},
-            **{"config": text, "ids": pa.list_(text), "features": pa.list_(pa.list_(real)), "id": text},
-            **{"scope": text, "arms": pa.list_(text), "index": whole, "arm": text, "propensity": real},
-            **{"votes": pa.list_(whole), "shadow": whole, "learned": whole, "expires": whole},
-            **{"value": real, "reward_id": text, "model": text, "context": text, "records": text},
-        }
-    )
-    sink = _Sink()
-    with pq.ParquetWriter(sink, schema) as writer:
-        rows: list[dict[str, Any]] = []
-        held = 0
-
-        def flush() -> bytes:
-            writer.write_table(pa.Table.from_pylist(rows, schema))
-            rows.clear()
-            return sink.drain()
-
-        for shard, seq, event, size in read_log(open_reader, wanted):
-            row = as_row(seq, wanted.loop, shard, event)
-            for field in AS_TEXT:
-                if row.get(field) is not None:
-                    row[field] = msgspec.json.encode(row[field]).decode()
-            rows.append(row)
-            held += size
-            if len(rows) == _ROW_GROUP or held >= _GROUP_BYTES:
-                held = 0
-                yield flush()
-        yield flush()
-    yield sink.drain()
-
-
-class _Sink(io.RawIOBase):
-    """A file in memory that is only appended to, and emptied by `drain`."""
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-        self._length = 0
-
-    def writable(self) -> bool:
-        """Always True."""
-        return True
-
-    def tell(self) -> int:
-        """How many bytes were written so far."""
-        return self._length
-
-    def write(self, data: Any) -> int:
-        """Append."""
-        piece = bytes(data)
-        self._pieces.append(piece)
-        self._length += len(piece)
-        return len(piece)
-
-    def drain(self) -> bytes:
-        """What was written since the last call."""
-        pieces, self._pieces = self._pieces, []
-        return b"".join(pieces)
+    found = read_log(open_reader, wanted)
+    return parquet_pieces((as_row(seq, wanted.loop, shard, event), size) for shard, seq, event, size in found)
 
 
 def dsjson(open_reader: Callable[[], Store], wanted: Wanted) -> Generator[bytes]:

@@ -12,9 +12,11 @@ from typing import Any
 import msgspec
 
 from driftbandit.serving.engine.reading import state_bytes
-from driftbandit.serving.log.export import AS_TEXT, from_row
-from driftbandit.serving.loop.events import AnyEvent, Configured, Decided, Rewarded
+from driftbandit.serving.log.export import from_row
+from driftbandit.serving.log.tables import AS_TEXT
+from driftbandit.serving.loop.events import AnyEvent, Configured, Decided, Erased
 from driftbandit.serving.loop.loop import Loop
+from driftbandit.serving.loop.repeating import is_verifiable
 
 _KEPT = 10
 
@@ -29,6 +31,9 @@ class LogRerun:
         Name of the loop.
     events, decisions, identical : int
         Events, decisions among them, and decisions that came out the same in all respects: pool, arm, propensity.
+    erased, unchecked : int
+        Events of scopes that were erased since, and decisions that cannot be made again because the model that all
+        scopes share lacks what it learned from such events. `decisions` does not count either of them.
     learned, changes : int
         Rewards learned and changes detected on the way.
     differing : list of str
@@ -41,6 +46,8 @@ class LogRerun:
     events: int = 0
     decisions: int = 0
     identical: int = 0
+    erased: int = 0
+    unchecked: int = 0
     learned: int = 0
     changes: int = 0
     differing: list[str] = field(default_factory=list)
@@ -65,6 +72,27 @@ def read_export(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], 
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         why = f"there is no {error}" if isinstance(error, KeyError) else error
         raise ValueError(f"{path}: row {number} is no event of a log exported as ndjson or Parquet: {why}") from error
+
+
+def read_exports(paths: Iterable[str | os.PathLike[str]]) -> Iterator[tuple[dict[str, Any], AnyEvent]]:
+    """Rows and events of a log in several files, in order: an archive's, and the export of what came after it.
+
+    A folder stands for the Parquet files in it. Events that an earlier file had already are passed over.
+    """
+    last: dict[Any, int] = {}
+    for path in paths:
+        files = sorted(Path(path).rglob("*.parquet")) if Path(path).is_dir() else [path]
+        if not files:
+            raise ValueError(f"{path}: there are no Parquet files in this folder")
+        for file in files:
+            before = dict(last)
+            for row, event in read_export(file):
+                seq, shard = row.get("seq"), row.get("shard")
+                if isinstance(seq, int) and seq <= before.get(shard, 0):
+                    continue
+                yield row, event
+                if isinstance(seq, int):
+                    last[shard] = seq
 
 
 def _json_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -104,7 +132,10 @@ def rerun_log(rows: Iterable[tuple[dict[str, Any], AnyEvent]]) -> LogRerun:
             found.loop = name
         if shard not in loops:
             if seq != 1 or not isinstance(event, Configured):
-                raise ValueError("the log does not start at its beginning; export it without after=")
+                raise ValueError(
+                    f"the log does not start at its beginning but at event {seq}: export it without after=, and give "
+                    "the archive first if old events were archived"
+                )
             loops[shard] = Loop(name, shard, lambda role, epoch, scope: None)
         loop = loops[shard]
         expected = loop.state.seq + 1
@@ -112,9 +143,13 @@ def rerun_log(rows: Iterable[tuple[dict[str, Any], AnyEvent]]) -> LogRerun:
             raise ValueError(
                 f"expected event {expected} of loop {found.loop!r}, got event {seq} of {name!r}: is a part missing?"
             )
+        checks = is_verifiable(loop)
         same = _again(loop, seq, event)
         found.events += 1
-        if isinstance(event, Decided):
+        found.erased += isinstance(event, Erased)
+        if isinstance(event, Decided) and not checks:
+            found.unchecked += 1
+        elif isinstance(event, Decided):
             found.decisions += 1
             found.identical += same
             if not same and len(found.differing) < _KEPT:
@@ -134,8 +169,6 @@ def rerun_log(rows: Iterable[tuple[dict[str, Any], AnyEvent]]) -> LogRerun:
 
 def _again(loop: Loop, seq: int, event: AnyEvent) -> bool:
     """Repeat what an event did; False for a decision that comes out differently."""
-    if isinstance(event, Rewarded) and event.id not in loop.state.recent:
-        raise ValueError(f"event {seq}: a reward for decision {event.id!r}, which is not open")
     try:
         return loop.apply(event, verify=True)
     except ValueError as error:

@@ -11,5 +11,7 @@
 - `model`: a policy's file, with which models begin
 - `state`: what a loop knows, its snapshots, and what the store does not have yet
 - `learner`: the policies, asked and taught
-- `loop`: the commands, and how events of the log are repeated
+- `erasing`: forgetting one scope
+- `repeating`: how events of the log are repeated
+- `loop`: the commands
 """

@@ -132,7 +132,43 @@ class Ticked(Event, frozen=True, tag="tick"):
     """The windows that were due closed."""
 
 
-AnyEvent = Configured | Catalogued | NamedArms | Decided | NamedDecision | Rewarded | Late | Ticked
+class Erased(Event, frozen=True, tag="erased"):
+    """A tombstone: an event of a scope that was erased; see `erasing`.
+
+    Attributes
+    ----------
+    decision : bool
+        Whether it was a decision; else it was a reward, in time or late.
+    until : int
+        Number of the `Erasure` that makes up for it.
+    """
+
+    decision: bool
+    until: int
+
+
+class Erasure(Event, frozen=True, tag="erasure"):
+    """A scope was erased; see `erasing`.
+
+    Attributes
+    ----------
+    scope_hash : str
+        Hash of the scope's name.
+    dropped : list of int
+        Numbers of the scope's decisions that were open.
+    tally : bytes
+        What the loop had counted, as `State.tally` writes it.
+    models : list of (int, bytes)
+        Role and packed state of the models that all scopes share; empty if each scope has its own.
+    """
+
+    scope_hash: str
+    dropped: list[int]
+    tally: bytes
+    models: list[tuple[int, bytes]]
+
+
+AnyEvent = Configured | Catalogued | NamedArms | Decided | NamedDecision | Rewarded | Late | Ticked | Erased | Erasure
 
 _encoder = msgspec.msgpack.Encoder()
 encode = _encoder.encode
@@ -149,6 +185,8 @@ KINDS: dict[type, str] = {
     Rewarded: "reward",
     Late: "late",
     Ticked: "tick",
+    Erased: "erased",
+    Erasure: "erasure",
 }
 
 

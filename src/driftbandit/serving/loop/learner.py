@@ -50,6 +50,7 @@ class Learner:
         "_asked",
         "_in_runs",
         "_judged",
+        "_keeps_weights",
         "_moved",
         "_outbox",
         "_pending_main",
@@ -81,7 +82,8 @@ class Learner:
         self._steady = shared and not policy.is_random and not policy.minds_pending
         self._judged = shared and policy.miss_test is not None
         self._in_runs = shared and shadow is None and policy.learns_many
-        self._weighs = policy.feature_weights is not None
+        self._keeps_weights = policy.weights_before_change is not None
+        self._weighs = policy.feature_weights is not None and not self._keeps_weights
         self.knows_vote = self._steady and shadow is None
         self.asking_changes = self._moved or shadow is not None
 
@@ -200,6 +202,8 @@ class Learner:
             except ValueError:
                 state.counts.refused += 1
             else:
+                if changes and self._keeps_weights:
+                    before = policy.weights_before_change.tobytes()  # type: ignore[attr-defined]
                 self._learned(policy, 1, changes, owner, before)
         if shadow is not None and record.shadow_epoch == shadow_epoch:
             policy = shadow.get(owner)

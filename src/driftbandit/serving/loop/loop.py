@@ -15,7 +15,6 @@ from driftbandit.serving.loop.config import LoopConfig, Plan, bounds, builder
 from driftbandit.serving.loop.encoding import NamedFeatures
 from driftbandit.serving.loop.events import (
     AnyEvent,
-    Catalogued,
     Configured,
     Decided,
     Late,
@@ -28,6 +27,7 @@ from driftbandit.serving.loop.learner import Learner
 from driftbandit.serving.loop.model import fitting
 from driftbandit.serving.loop.outbox import Outbox
 from driftbandit.serving.loop.randomness import BLOCK, Draws, arm_number, chance
+from driftbandit.serving.loop.repeating import repeat
 from driftbandit.serving.loop.scopes import EVERYONE, MAIN, SHADOW, Models, Room
 from driftbandit.serving.loop.series import Series
 from driftbandit.serving.loop.state import Counts, State, late_key
@@ -69,6 +69,8 @@ class Loop:
         The lowest and the highest reward that the loop takes.
     known : dict
         Closed decisions from the store that the present commands ask for.
+    blurred_until : int
+        Number of the event until which counts, and a model that scopes share, are not exact; see `erasing`.
     ahead : int
         Milliseconds by which its time is ahead of the service's clock, if the clock was set back between two starts.
     """
@@ -83,6 +85,7 @@ class Loop:
         "_room",
         "_window",
         "ahead",
+        "blurred_until",
         "bounds",
         "known",
         "learner",
@@ -104,6 +107,7 @@ class Loop:
         self.outbox = Outbox(number, shard)
         self.known: dict[str, ClosedRow] = {}
         self.ahead = 0
+        self.blurred_until = 0
         self._build(None, None)
 
     def time_at(self, now: int) -> int:
@@ -134,15 +138,17 @@ class Loop:
         self._on_arrival = config.learn == "arrival"
         self._numbered = shadow is not None or getattr(models.example, "dim", None) is None
         self._number: Callable[[str], int] = number_of if state.numbers_as_library else arm_number
-        self._renew_pools()
+        self.renew_pools()
 
-    def _renew_pools(self) -> None:
+    def renew_pools(self) -> None:
+        """Forget the pools, with the votes that they remember."""
         state = self.state
         self.pools = Pools(
             state.catalogue, state.config.dim, numbered=self._numbered, named=self._named, number=self._number
         )
 
-    def _configured(self, event: Configured) -> None:
+    def take_settings(self, event: Configured) -> None:
+        """Take new settings; models start afresh if they depend on what changed."""
         main_afresh, shadow_afresh = self.state.configure(event)
         learner = self.learner
         self._build(None if main_afresh else learner.models, None if shadow_afresh else learner.shadow)
@@ -196,7 +202,7 @@ class Loop:
             now + self._window,
         )
         event = Decided(*parts) if pool.context is None else NamedDecision(*parts, pool.context, pool.records)
-        self._decided(event, pool)
+        self.take_decision(event, pool)
         return event
 
     def reward(self, now: int, decision_id: str, value: float, reward_id: str | None) -> Rewarded | Late | None:
@@ -226,7 +232,7 @@ class Loop:
             self.apply(late)
             return late
         event = Rewarded(now, decision_id, value, reward_id)
-        self._rewarded(event, recent)
+        self.take_reward(event, recent)
         return event
 
     def tick(self, now: int) -> Ticked | None:
@@ -242,39 +248,11 @@ class Loop:
     # The log -------------------------------------------------------------------------------------------------------
 
     def apply(self, event: AnyEvent, *, verify: bool = False) -> bool:
-        """Repeat what a logged event did.
+        """Repeat what a logged event did; see `repeating.repeat`."""
+        return repeat(self, event, verify)
 
-        With `verify`, decisions are made again; False is returned if one comes out differently.
-        """
-        state = self.state
-        kind = type(event)
-        if kind is Rewarded:
-            self._rewarded(event, state.recent[event.id])  # type: ignore[arg-type,union-attr]
-        elif kind is Decided or kind is NamedDecision:
-            return self._decided_again(event, verify)  # type: ignore[arg-type]
-        elif kind is Ticked:
-            state.advance(event)
-            self.learner.close_due(event.time)
-        elif kind is Late:
-            state.note_late(event)  # type: ignore[arg-type]
-        elif kind is Configured:
-            self._configured(event)  # type: ignore[arg-type]
-        else:
-            assert isinstance(event, Catalogued)
-            state.replace_arms(event)
-            self._renew_pools()
-        return True
-
-    def _decided_again(self, event: Decided, verify: bool) -> bool:
-        pool = self.pools.again(event)
-        if verify:
-            return self.decide(event.time, event.id, event.scope, pool) == event
-        if self.learner.asking_changes:
-            self.learner.ask(event.scope or EVERYONE if self.state.config.scoped else EVERYONE, pool)
-        self._decided(event, pool)
-        return True
-
-    def _decided(self, event: Decided, pool: Pool) -> None:
+    def take_decision(self, event: Decided, pool: Pool) -> None:
+        """Open the window of a decision, and count it."""
         state = self.state
         state.seq = seq = state.seq + 1
         state.time = event.time
@@ -303,7 +281,8 @@ class Loop:
             state.turn_over(event.time)
         state.bucket.decisions += 1
 
-    def _rewarded(self, event: Rewarded, record: Open) -> None:
+    def take_reward(self, event: Rewarded, record: Open) -> None:
+        """Keep the reward of an open decision, and learn it if that is due."""
         state = self.state
         state.seq += 1
         state.time = event.time

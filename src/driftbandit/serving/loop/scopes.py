@@ -152,14 +152,17 @@ class Models:
         self._changed[scope] = None
 
     def _bring(self, scope: str) -> SavedPolicy:
-        data = self._slab.get(scope) or self._load(scope) or self.fresh
+        data = self._slab.get(scope) or self._load(scope) or self._begin
         policy: SavedPolicy | None = None
         while self._hot and (len(self._hot) + 1) * self._cost > self._room:
             policy = self._cool(next(iter(self._hot)))
         if policy is None:
             policy = self._build()
+        elif data is None:
+            data = self.fresh
         self._slab.drop(scope)
-        policy.restore(unpack(data))
+        if data is not None:  # a policy that was just built is fresh
+            policy.restore(unpack(data))
         self._hot[scope] = policy
         return policy
 
@@ -178,6 +181,19 @@ class Models:
         self._largest = max(self._largest, len(data))
         return data
 
+    def put(self, scope: str, data: bytes) -> None:
+        """Replace the state of a scope."""
+        self.get(scope)
+        self.mark(scope)
+        self._hot[scope].restore(unpack(data))
+
+    def forget(self, scope: str) -> None:
+        """Forget a scope, also if it changed since it was saved; what the store has of it must be deleted too."""
+        self._hot.pop(scope, None)
+        self._slab.drop(scope)
+        for places in (self._changed, self._frozen, self._copies):
+            places.pop(scope, None)
+
     def packed(self, scope: str) -> bytes | None:
         """The state of a scope as bytes, wherever it is; None if it was never met."""
         return self._pack(scope) or None if scope in self else self._load(scope)
@@ -190,16 +206,23 @@ class Models:
     # For the store -------------------------------------------------------------------------------------------------
 
     def freeze(self) -> None:
-        """Begin a snapshot: `take` returns what changed until now."""
-        self._frozen, self._changed = self._changed, {}
+        """Begin a snapshot: `take` returns what changed until now and was not handed out since."""
+        self._frozen |= self._changed
+        self._changed = {}
+        self._copies.clear()  # of a snapshot that was given up
 
     def take(self, most: int) -> list[tuple[str, bytes]]:
         """Some scopes as they were at `freeze`, with about `most` bytes at most; an empty list after the last."""
-        taken: list[tuple[str, bytes]] = []
-        while most > 0 and self._copies:
-            taken.append(self._copies.popitem())
-            most -= len(taken[-1][1])
-        return [*taken, *self._hand_out(self._frozen, most)]
+        copies: list[tuple[str, bytes]] = []
+        for copy in self._copies.items():
+            if most <= 0:
+                break
+            copies.append(copy)
+            most -= len(copy[1])
+        taken = self._hand_out(self._frozen, most)
+        for scope, _ in copies:
+            del self._copies[scope]
+        return [*copies, *taken]
 
     def spill(self, most: int) -> list[tuple[str, bytes]]:
         """Some scopes as they are now that changed longest ago, with about `most` bytes at most."""
@@ -207,11 +230,13 @@ class Models:
 
     def _hand_out(self, scopes: dict[str, None], most: int) -> list[tuple[str, bytes]]:
         taken: list[tuple[str, bytes]] = []
-        while most > 0 and scopes:
-            scope = next(iter(scopes))
-            del scopes[scope]
+        for scope in scopes:
+            if most <= 0:
+                break
             taken.append((scope, self._pack(scope)))
             most -= len(taken[-1][1])
+        for scope, _ in taken:  # only now: if one cannot be packed, none is handed out
+            del scopes[scope]
         return taken
 
     def trim(self, excess: int) -> None:

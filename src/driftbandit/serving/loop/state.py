@@ -120,6 +120,12 @@ class Shot(Core, array_like=True):
     late: list[bytes] = []
 
 
+class _Tally(msgspec.Struct, array_like=True):
+    counts: Counts
+    series: Series
+    shadow_value: RunningValue
+
+
 class State:
     """What one loop knows on one shard, apart from its models.
 
@@ -271,6 +277,16 @@ class State:
             late=list(self.late),
         )
         return msgspec.msgpack.encode(shot)
+
+    def tally(self) -> bytes:
+        """What was counted so far, as bytes."""
+        return msgspec.msgpack.encode(_Tally(self.counts, self.series, self.shadow_value))
+
+    def take_tally(self, data: bytes) -> None:
+        """Take back what `tally` returned."""
+        tally = msgspec.msgpack.decode(data, type=_Tally)
+        self.counts, self.series, self.shadow_value = tally.counts, tally.series, tally.shadow_value
+        self.bucket_ends = 0
 
     def _parts(self) -> dict[str, Any]:
         """The fields of a core."""

@@ -3,8 +3,13 @@
 - `base`: the protocol, and the rows that stores take and give
 - `sql`: the statements that both databases share
 - `sqlite`: a store in one file, for one process
+- `backup`: copies of that file, and putting them back
 - `postgresql`: a store that several processes share
 - `leases`: which of those processes writes to which shard
 - `retries`: pauses between attempts
+- `runs`: runs of events, as rows of a table
+- `inspection`: reading everything, to find what is damaged
+- `removals`: rows about deleted loops and erased scopes
+- `upkeep`: how much is in a store, and removing deleted loops and erased scopes
 - `check`: the conformance test of stores
 """

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from driftbandit.serving.loop.events import Run, unpack_run
+from driftbandit.serving.loop.events import Run
 from driftbandit.serving.loop.windows import ClosedRow
+from driftbandit.serving.stores.removals import Blotted, Finished, Forgotten, Pruned, RemovalRow, Swept
 
 LATEST = (1 << 63) - 1
 """Number above those of all events."""
@@ -149,6 +149,15 @@ class Unfinished(NamedTuple):
     shard: int
 
 
+class SizeRow(NamedTuple):
+    """How much a loop has of one kind of data: 'events', 'models', 'snapshots', 'closed' or 'changes'."""
+
+    loop: str
+    kind: str
+    rows: int
+    bytes: int
+
+
 class TallyRow(NamedTuple):
     """What one shard of a loop has counted; `body` is for the processes that do not serve the shard."""
 
@@ -169,6 +178,11 @@ class Batch:
     unfinished: list[Unfinished] = field(default_factory=list)
     snapshots: list[Snapshot] = field(default_factory=list)
     tallies: list[TallyRow] = field(default_factory=list)
+    swept: list[Swept] = field(default_factory=list)
+    forgotten: list[Forgotten] = field(default_factory=list)
+    blotted: list[Blotted] = field(default_factory=list)
+    finished: list[Finished] = field(default_factory=list)
+    pruned: list[Pruned] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         return any(getattr(self, name) for name in self.__dataclass_fields__)
@@ -177,15 +191,6 @@ class Batch:
     def shards(self) -> set[int]:
         """The shards that it writes to."""
         return {row.shard for name in self.__dataclass_fields__ for row in getattr(self, name)}
-
-
-def checksum(data: bytes, *place: int | str) -> int:
-    """CRC-32 of a row's data and of the place where it belongs, so that rows that were mixed up are noticed too.
-
-    >>> checksum(b"data", 1, 0, 7) == checksum(b"data", 1, 0, 8)
-    False
-    """
-    return zlib.crc32(data, zlib.crc32(repr(place).encode()))
 
 
 def without_password(address: str) -> str:
@@ -200,34 +205,6 @@ def without_password(address: str) -> str:
     before, at, after = shown.rpartition("@")
     scheme, user = re.fullmatch(r"((?:[\w+]*:)?/+|postgres\w*:|)(.*)", before, re.DOTALL).groups()  # type: ignore[union-attr]
     return scheme + user.partition(":")[0] + ":***@" + after if at and ":" in user else shown
-
-
-def check_order(runs: Sequence[Run], last_of: Callable[[int, int], int]) -> None:
-    """Raise StoreError unless the runs continue the log, and each other, without gaps.
-
-    ``last_of(loop, shard)`` is the number of the last event that the log has.
-
-    >>> check_order([Run.of(1, 0, 3, [b"\\x01"]), Run.of(1, 0, 5, [b"\\x02"])], lambda loop, shard: 2)
-    Traceback (most recent call last):
-    driftbandit.serving.stores.base.StoreError: event 5 of loop 1 does not follow 3
-    """
-    last: dict[tuple[int, int], int] = {}
-    for run in runs:
-        at = run.loop, run.shard
-        before = last[at] if at in last else last_of(*at)
-        if run.first != before + 1:
-            raise StoreError(f"event {run.first} of loop {run.loop} does not follow {before}")
-        last[at] = run.last
-
-
-def bodies_after(rows: Iterable[tuple[int, bytes]], after: int, limit: int) -> list[tuple[int, bytes]]:
-    """(seq, body) of at most `limit` events after a number, from (first, bodies) of a table's rows."""
-    found: list[tuple[int, bytes]] = []
-    for first, packed in rows:
-        found += [(seq, bytes(body)) for seq, body in enumerate(unpack_run(packed), first) if seq > after]
-        if len(found) >= limit:
-            break
-    return found[:limit]
 
 
 class Store(Protocol):
@@ -275,6 +252,25 @@ class Store(Protocol):
         """
         ...
 
+    def delete_loop(self, name: str, who: str, time: int) -> bool:
+        """Delete a loop and record that; False if there is none. A loop of that name made later has a new number.
+
+        Its data stays until it is swept, a few rows with each commit; see `Swept`.
+        """
+        ...
+
+    def removals(self, *, pending: bool = False) -> list[RemovalRow]:
+        """Loops that were deleted and scopes that were erased; with `pending`, only if data may be left."""
+        ...
+
+    def erase_scope(self, loop: LoopRow, scope: str, scope_hash: str, who: str, time: int) -> None:
+        """Record that a scope is to be erased from all shards of a loop."""
+        ...
+
+    def has_rows(self, loop: int) -> bool:
+        """Whether there is any data of a loop, deleted or not."""
+        ...
+
     def put_arms(self, number: int, arms: bytes) -> LoopRow:
         """Replace a loop's catalogue."""
         ...
@@ -288,6 +284,14 @@ class Store(Protocol):
 
     def events(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, bytes]]:
         """(seq, body) of at most `limit` events after number `after`, in order; raises Damaged."""
+        ...
+
+    def pruned(self, loop: int, shard: int) -> int:
+        """Number of the last event that went out of the log because it was old; 0 if the log is whole."""
+        ...
+
+    def whole_runs(self, loop: int, shard: int, after: int, limit: int) -> list[Run]:
+        """At most `limit` runs, in order, starting with the one that has the event after `after`; raises Damaged."""
         ...
 
     def event(self, loop: int, shard: int, seq: int) -> bytes | None:
@@ -320,6 +324,10 @@ class Store(Protocol):
 
     def damage(self) -> Iterator[str]:
         """Look at everything, and say what is not what was written, a line each."""
+        ...
+
+    def sizes(self) -> list[SizeRow]:
+        """How many rows and bytes each loop has, by kind."""
         ...
 
     def changes(self, loop: int, shard: int, after: int, limit: int) -> list[ChangeRow]:

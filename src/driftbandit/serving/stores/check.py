@@ -22,6 +22,7 @@ from driftbandit.serving.stores.base import (
     Unfinished,
     VersionConflict,
 )
+from driftbandit.serving.stores.removals import Swept
 
 
 def check_store(make: Callable[[], Store]) -> None:
@@ -41,6 +42,7 @@ def check_store(make: Callable[[], Store]) -> None:
     _check_tallies(store, number)
     _check_keys(store)
     _check_sessions(store)
+    _check_deleting(store, number)
     expected = store.events(number, 0, 0, 100)
     store.close()
     store = make()
@@ -151,6 +153,40 @@ def _check_tallies(store: Store, number: int) -> None:
     for body in (b"one", b"two"):
         store.commit(Batch(tallies=[TallyRow(number, 0, body)]))
         assert store.tallies() == [TallyRow(number, 0, body)], "the latest tally counts"
+
+
+def _check_deleting(store: Store, number: int) -> None:
+    assert not store.delete_loop("no loop", "k1", 5), "deleting an unknown loop must say so"
+    kept = store.put_loop("kept", 0, b"one").number
+    gone = store.put_loop("gone", 0, b"one").number
+    store.commit(
+        Batch(
+            events=[Run.of(gone, 0, 1, [b"\x01"])],
+            changes=[ChangeRow(gone, 0, 1, 1, 5, "ann", b"{}")],
+            closed=[Closed(gone, 0, [("d", 1, None)])],
+            models=[ModelRow(gone, 0, 0, 1, "ann", 1, b"A", saved=0)],
+            snapshots=[Snapshot(gone, 0, 1, b"core")],
+            tallies=[TallyRow(gone, 0, b"one")],
+        )
+    )
+    assert store.delete_loop("gone", "k1", 5), "deleting a loop must say so"
+    assert [row.number for row in store.loops()] == [number, kept], "a deleted loop is not listed"
+    for _ in range(20):
+        assert store.has_rows(gone), "data stays until it is swept"
+        store.commit(Batch(swept=[Swept(gone, 0, None)]))
+        if not store.has_rows(gone):
+            break
+    assert not store.has_rows(gone), "sweeping must remove all data of the loop"
+    assert store.has_rows(number), "sweeping must not touch other loops"
+    assert [row[1:] for row in store.removals(pending=True)] == [(gone, 0, "gone", None, None, "k1", 5, None)], (
+        "the record is kept"
+    )
+    store.commit(Batch(swept=[Swept(gone, 0, 9)]))
+    assert [row.done for row in store.removals()] == [9], "the record says when the last data was gone"
+    assert store.removals(pending=True) == [], "what is done is not pending"
+    again = store.put_loop("gone", 0, b"two").number
+    assert again > gone, "a loop of the same name must have a new number"
+    store.delete_loop("gone", "k1", 6)
 
 
 def _check_keys(store: Store) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 
 import psycopg
 
-from driftbandit.serving.stores.base import Fenced
+from driftbandit.serving.stores.base import Fenced, StoreError
 
 LEASE_S = 5.0
 """How long a process that does not answer keeps its shards, in seconds."""
@@ -125,6 +125,8 @@ class Leases:
         self._all(
             "SELECT pg_terminate_backend(l.pid) FROM processes p JOIN pg_locks l "
             "ON l.locktype = 'advisory' AND l.classid = %s AND l.objid = p.id::oid AND l.granted "
+            # A restored copy of a store lists the processes of the original, which may be served from the same server.
+            "AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) "
             "WHERE p.id <> %s AND p.seen < now() - make_interval(secs => %s)",
             *(ALIVE, self._me, self._lease),
         )
@@ -187,7 +189,7 @@ class Pulse(threading.Thread):
                 if db is None:
                     db = self._connect()
                 db.execute("UPDATE processes SET seen = now() WHERE id = %s", (self._process,))
-            except psycopg.Error:
+            except (psycopg.Error, StoreError):
                 if db is not None:
                     with contextlib.suppress(psycopg.Error):
                         db.close()

@@ -48,6 +48,11 @@ CREATE INDEX IF NOT EXISTS changes_by_time ON changes (loop, time);
 CREATE INDEX IF NOT EXISTS changes_by_scope ON changes (loop, scope, time);
 CREATE TABLE IF NOT EXISTS tallies (
     loop bigint, shard integer, body bytea NOT NULL, PRIMARY KEY (loop, shard));
+CREATE TABLE IF NOT EXISTS pruned (
+    loop bigint, shard integer, upto bigint NOT NULL, PRIMARY KEY (loop, shard));
+CREATE TABLE IF NOT EXISTS removals (
+    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, loop bigint NOT NULL, shard integer NOT NULL,
+    name text NOT NULL, scope text, scope_hash text, who text NOT NULL, time bigint NOT NULL, done bigint);
 CREATE TABLE IF NOT EXISTS keys (
     id text PRIMARY KEY, name text NOT NULL, role text NOT NULL, digest bytea NOT NULL, created bigint NOT NULL,
     revoked bigint);
@@ -75,7 +80,7 @@ _LIMITS = {
 
 _STANDING = """
 SELECT to_regclass('shards') IS NOT NULL,
-    to_regclass('states') IS NOT NULL AND to_regclass('tallies') IS NOT NULL AND EXISTS (
+    to_regclass('states') IS NOT NULL AND to_regclass('pruned') IS NOT NULL AND EXISTS (
     SELECT FROM pg_attribute WHERE attrelid = to_regclass('snapshots') AND attname = 'crc')
 """
 """Whether there is a store, and whether it has everything that this version needs."""
@@ -99,6 +104,8 @@ class PostgreSQLStore(SQLStore):
     create : bool
         Whether to make missing tables; otherwise missing tables are a StoreError.
     """
+
+    _new_number = "DEFAULT"
 
     def __init__(
         self,
@@ -192,11 +199,16 @@ class PostgreSQLStore(SQLStore):
         shards = batch.shards
         if self._leases is None:
             raise Fenced(f"shards {sorted(shards)}: the store was opened for reading")
-        with _errors(), self._db.transaction():
+        with self._transaction():
             self._leases.check(shards)
             self._write(batch)
 
     # What PostgreSQL does in its own way ---------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with _errors(), self._db.transaction():
+            yield
 
     def _all(self, sql: str, *values: Any) -> list[Any]:
         with _errors():

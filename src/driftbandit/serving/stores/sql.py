@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
-from driftbandit.serving.loop.events import decode
-from driftbandit.serving.loop.slab import unpack
-from driftbandit.serving.loop.state import State
+from driftbandit.serving.loop.events import Run
 from driftbandit.serving.loop.windows import ClosedRow
+from driftbandit.serving.stores import inspection, upkeep
 from driftbandit.serving.stores.base import (
     LATEST,
     Batch,
@@ -19,19 +19,18 @@ from driftbandit.serving.stores.base import (
     Damaged,
     KeyRow,
     LoopRow,
+    SizeRow,
     Snapshot,
     StoreError,
     TallyRow,
     VersionConflict,
-    bodies_after,
-    check_order,
-    checksum,
 )
+from driftbandit.serving.stores.removals import RemovalRow
+from driftbandit.serving.stores.runs import bodies_after, check_order, checksum
 
 CHECKED = ("events", "snapshots")
 """Tables whose rows have a checksum, in a column that stores of older versions lack until they are opened."""
 
-_RUNS = 100
 _BYTES = 8 << 20
 """Most bytes of events that are read at a time: large requests make large events."""
 
@@ -75,6 +74,14 @@ class SQLStore(ABC):
     def closed(self, loop: int, ids: list[str]) -> list[ClosedRow]:
         """Closed decisions among these ids."""
 
+    shards: int
+    _new_number: str
+    """Expression for the number of a new loop, which no loop has had before."""
+
+    @abstractmethod
+    def _transaction(self) -> AbstractContextManager[object]:
+        """All statements until its end take effect, or none."""
+
     # Loops -----------------------------------------------------------------------------------------------------------
 
     def loops(self) -> list[LoopRow]:
@@ -89,8 +96,8 @@ class SQLStore(ABC):
         catalogues = 0 if arms is None else 1
         if expected == 0:
             rows = self._all(
-                "INSERT INTO loops (name, version, config, arms_version, arms) VALUES (?, 1, ?, ?, ?) "
-                f"ON CONFLICT (name) DO NOTHING RETURNING {_LOOP}",
+                "INSERT INTO loops (number, name, version, config, arms_version, arms) "
+                f"VALUES ({self._new_number}, ?, 1, ?, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING {_LOOP}",
                 *(name, config, catalogues, arms),
             )
         else:
@@ -112,17 +119,42 @@ class SQLStore(ABC):
         )
         return LoopRow(*rows[0])
 
+    def delete_loop(self, name: str, who: str, time: int) -> bool:
+        """Delete a loop and record that; False if there is none."""
+        with self._transaction():
+            found = self._all("DELETE FROM loops WHERE name = ? RETURNING number", name)
+            for (loop,) in found:
+                upkeep.record(self._many, [(loop, 0, name, None, None, who, time)])
+        return bool(found)
+
+    def erase_scope(self, loop: LoopRow, scope: str, scope_hash: str, who: str, time: int) -> None:
+        """Record that a scope is to be erased from all shards of a loop."""
+        rows = [(loop.number, shard, loop.name, scope, scope_hash, who, time) for shard in range(self.shards)]
+        with self._transaction():
+            upkeep.record(self._many, rows)
+
+    def removals(self, *, pending: bool = False) -> list[RemovalRow]:
+        """Loops that were deleted and scopes that were erased; with `pending`, only if data may be left."""
+        which = "WHERE done IS NULL" if pending else ""
+        rows = self._all(f"SELECT * FROM removals {which} ORDER BY number")
+        return [RemovalRow(*row) for row in rows]
+
+    def has_rows(self, loop: int) -> bool:
+        """Whether there is any data of a loop, deleted or not."""
+        return upkeep.has_rows(self._all, loop)
+
     # The log -------------------------------------------------------------------------------------------------------
 
     def _write(self, batch: Batch) -> None:
         """Write a batch; the caller has begun a transaction."""
-        check_order(batch.events, self._last)
+        check_order(batch.events, self.last)
         runs = [(*run, checksum(run.bodies, *run[:4])) for run in batch.events]
         self._many("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", runs)
         changes = [(c.loop, c.shard, c.number, c.seq, c.time, c.scope, c.body) for c in batch.changes]
         self._many("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", changes)
         for closed in batch.closed:
             self._insert_closed(closed)
+        upkeep.remove(self._all, batch)
         self._write_models(batch)
         for shot in batch.snapshots:
             at = (shot.loop, shot.shard)
@@ -161,13 +193,13 @@ class SQLStore(ABC):
     def _check_newer(self, shot: Snapshot) -> None:
         """Raise StoreError if the store has a later snapshot; one that is ahead of the log is damaged and may go."""
         before = self._all("SELECT seq FROM snapshots WHERE loop = ? AND shard = ?", shot.loop, shot.shard)
-        if before and shot.seq < before[0][0] <= self._last(shot.loop, shot.shard):
+        if before and shot.seq < before[0][0] <= self.last(shot.loop, shot.shard):
             raise StoreError(
-                f"{self._place(shot.loop, shot.shard)}: a snapshot at event {shot.seq} cannot replace the later one "
+                f"{self.place(shot.loop, shot.shard)}: a snapshot at event {shot.seq} cannot replace the later one "
                 f"at event {before[0][0]}"
             )
 
-    def _last(self, loop: int, shard: int) -> int:
+    def last(self, loop: int, shard: int) -> int:
         """Number of the last event."""
         rows = self._all(
             "SELECT last FROM events WHERE loop = ? AND shard = ? ORDER BY first DESC LIMIT 1", loop, shard
@@ -176,10 +208,10 @@ class SQLStore(ABC):
 
     def events(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, bytes]]:
         """(seq, body) of some events after number `after`, in order, at most `limit`; raises Damaged."""
-        runs = self._runs(loop, shard, after, limit)
-        return bodies_after((self._checked(loop, shard, *run) for run in runs), after, limit)
+        runs = self.runs(loop, shard, after, limit)
+        return bodies_after((self.checked(loop, shard, *run) for run in runs), after, limit)
 
-    def _runs(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, int, bytes, int | None]]:
+    def runs(self, loop: int, shard: int, after: int, limit: int) -> list[tuple[int, int, bytes, int | None]]:
         """(first, last, bodies, checksum) of some runs, in order, starting with the one that has event ``after + 1``.
 
         There are at most `limit`, and no more than have `_BYTES` together, unless the first one has more by itself.
@@ -196,6 +228,16 @@ class SQLStore(ABC):
             *(loop, shard, loop, shard, after + 1, limit, loop, shard, _BYTES),
         )
 
+    def pruned(self, loop: int, shard: int) -> int:
+        """Number of the last event that went out of the log because it was old; 0 if the log is whole."""
+        rows = self._all("SELECT upto FROM pruned WHERE loop = ? AND shard = ?", loop, shard)
+        return rows[0][0] if rows else 0
+
+    def whole_runs(self, loop: int, shard: int, after: int, limit: int) -> list[Run]:
+        """At most `limit` runs, in order, starting with the one that has the event after `after`; raises Damaged."""
+        runs = self.runs(loop, shard, after, limit)
+        return [Run(loop, shard, run[0], run[1], self.checked(loop, shard, *run)[1]) for run in runs if run[1] > after]
+
     def event(self, loop: int, shard: int, seq: int) -> bytes | None:
         """One event."""
         rows = self.events(loop, shard, seq - 1, 1)
@@ -206,7 +248,7 @@ class SQLStore(ABC):
         rows = self._all("SELECT seq, core, crc FROM snapshots WHERE loop = ? AND shard = ?", loop, shard)
         for seq, core, crc in rows:
             if crc is not None and crc != checksum(core, loop, shard, seq):
-                raise Damaged(f"{self._place(loop, shard)}: the snapshot at event {seq}", rest=True)
+                raise Damaged(f"{self.place(loop, shard)}: the snapshot at event {seq}", rest=True)
             return seq, core
         return None
 
@@ -218,7 +260,7 @@ class SQLStore(ABC):
         )
         for state, crc, seq in rows:
             if crc is not None and crc != checksum(state, loop, shard, role, epoch, scope, seq):
-                raise Damaged(f"{self._place(loop, shard)}: the model of scope {scope!r}", rest=True)
+                raise Damaged(f"{self.place(loop, shard)}: the model of scope {scope!r}", rest=True)
             return state  # type: ignore[no-any-return]
         return None
 
@@ -238,15 +280,15 @@ class SQLStore(ABC):
         )
         return [row[0] for row in rows]
 
-    def _checked(
+    def checked(
         self, loop: int, shard: int, first: int, last: int, bodies: bytes, crc: int | None
     ) -> tuple[int, bytes]:
         """First event and bodies of a run; raises Damaged. Runs of older versions have no checksum."""
         if crc is not None and crc != checksum(bodies, loop, shard, first, last):
-            raise Damaged(f"{self._place(loop, shard)}: events {first} to {last}", rest=False)
+            raise Damaged(f"{self.place(loop, shard)}: events {first} to {last}", rest=False)
         return first, bodies
 
-    def _place(self, loop: int, shard: int) -> str:
+    def place(self, loop: int, shard: int) -> str:
         """A shard of a loop, for people to read."""
         names = self._all("SELECT name FROM loops WHERE number = ?", loop)
         return f"loop {names[0][0]!r}, shard {shard}" if names else f"unknown loop {loop}, shard {shard}"
@@ -257,47 +299,11 @@ class SQLStore(ABC):
 
     def damage(self) -> Iterator[str]:
         """Look at everything, and say what is not what was written, a line each."""
-        for loop, shard in self._all("SELECT DISTINCT loop, shard FROM events ORDER BY 1, 2"):
-            yield from self._damaged_log(loop, shard)
-        for loop, shard in self._all("SELECT loop, shard FROM snapshots ORDER BY 1, 2"):
-            yield from self._damaged_snapshot(loop, shard)
+        return inspection.damage(self, self._all)
 
-    def _damaged_log(self, loop: int, shard: int) -> Iterator[str]:
-        last = 0
-        while runs := [run for run in self._runs(loop, shard, last, _RUNS) if run[1] > last]:
-            for run in runs:
-                if run[0] != last + 1:
-                    yield f"{self._place(loop, shard)}: events {last + 1} to {run[0] - 1} are missing"
-                last = run[1]
-                try:
-                    events = [decode(body) for _, body in bodies_after([self._checked(loop, shard, *run)], 0, run[1])]
-                    if len(events) != run[1] - run[0] + 1:
-                        yield f"{self._place(loop, shard)}: events {run[0]} to {run[1]}: found {len(events)} of them"
-                except Damaged as damage:
-                    yield str(damage)
-                except ValueError as error:
-                    yield f"{self._place(loop, shard)}: events {run[0]} to {run[1]}: {error}"
-
-    def _damaged_snapshot(self, loop: int, shard: int) -> Iterator[str]:
-        try:
-            found = self.snapshot(loop, shard)
-            if found is not None:
-                state = State()
-                state.restore(found[1])
-                if not found[0] == state.seq <= self._last(loop, shard):
-                    yield f"{self._place(loop, shard)}: a snapshot at event {state.seq}, which the log does not have"
-        except Damaged as damage:
-            yield str(damage)
-        except ValueError as error:
-            yield f"{self._place(loop, shard)}: the snapshot: {error}"
-        models = self._all("SELECT DISTINCT role, epoch, scope FROM states WHERE loop = ? AND shard = ?", loop, shard)
-        for role, epoch, scope in models:
-            try:
-                unpack(self.model(loop, shard, role, epoch, scope) or b"")
-            except Damaged as damage:
-                yield str(damage)
-            except (ValueError, TypeError) as error:
-                yield f"{self._place(loop, shard)}: the model of scope {scope!r}: {error}"
+    def sizes(self) -> list[SizeRow]:
+        """How many rows and bytes each loop has, by kind."""
+        return upkeep.sizes(self._all)
 
     # Changes -------------------------------------------------------------------------------------------------------
 

@@ -40,6 +40,11 @@ CREATE INDEX IF NOT EXISTS changes_by_time ON changes (loop, time);
 CREATE INDEX IF NOT EXISTS changes_by_scope ON changes (loop, scope, time);
 CREATE TABLE IF NOT EXISTS tallies (
     loop INTEGER, shard INTEGER, body BLOB NOT NULL, PRIMARY KEY (loop, shard)) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS pruned (
+    loop INTEGER, shard INTEGER, upto INTEGER NOT NULL, PRIMARY KEY (loop, shard)) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS removals (
+    number INTEGER PRIMARY KEY, loop INTEGER NOT NULL, shard INTEGER NOT NULL, name TEXT NOT NULL, scope TEXT,
+    scope_hash TEXT, who TEXT NOT NULL, time INTEGER NOT NULL, done INTEGER) STRICT;
 CREATE TABLE IF NOT EXISTS keys (
     id TEXT PRIMARY KEY, name TEXT NOT NULL, role TEXT NOT NULL, digest BLOB NOT NULL, created INTEGER NOT NULL,
     revoked INTEGER) STRICT, WITHOUT ROWID;
@@ -78,6 +83,9 @@ class SQLiteStore(SQLStore):
     """
 
     shards = 1
+    _new_number = (
+        "(SELECT 1 + coalesce(max(number), 0) FROM (SELECT number FROM loops UNION SELECT loop FROM removals))"
+    )
 
     def __init__(
         self, path: str | os.PathLike[str], *, writer: bool = True, vfs: str | None = None, create: bool = True
@@ -91,7 +99,7 @@ class SQLiteStore(SQLStore):
             raise StoreError(f"there is no store {self.path}")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if writer:
-            self._lock = self._take_lock()
+            self._lock = _take_lock(self.path)
         try:
             if writer:
                 self._check_names()
@@ -99,16 +107,6 @@ class SQLiteStore(SQLStore):
         except StoreError:
             self._unlock()
             raise
-
-    def _take_lock(self) -> int:
-        # By whatever symbolic links a process comes, the lock is the same.
-        handle = os.open(f"{self.path.resolve()}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(handle)
-            raise StoreError(f"{self.path}: another process is serving from this file") from error
-        return handle
 
     def _check_names(self) -> None:
         """Raise StoreError if the file has several names.
@@ -122,7 +120,7 @@ class SQLiteStore(SQLStore):
             )
 
     def _connect(self) -> None:
-        with _errors(self.path):
+        with errors(self.path):
             if not self.path.exists():
                 os.close(
                     os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -163,17 +161,17 @@ class SQLiteStore(SQLStore):
 
     def reopen(self) -> None:
         """Start over with a new connection: after a failed sync the old one cannot be trusted."""
-        with _errors():
+        with errors():
             self._db.close()
         self._connect()
         if self._lock is not None:
-            with _errors():  # a disk that cannot take this cannot take more
+            with errors():  # a disk that cannot take this cannot take more
                 self._db.execute("PRAGMA user_version = 2")
                 self._db.execute("PRAGMA user_version = 1")
 
     def close(self) -> None:
         """Close the file, so that another process may write to it."""
-        with _errors():
+        with errors():
             self._db.close()
         self._unlock()
 
@@ -192,7 +190,7 @@ class SQLiteStore(SQLStore):
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with _errors():
+        with errors():
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 yield
@@ -209,10 +207,19 @@ class SQLiteStore(SQLStore):
         with self._transaction():
             self._write(batch)
 
+    def compact(self) -> tuple[int, int]:
+        """Write the file anew without the room that deleted rows left; returns its bytes before and after."""
+        with errors(self.path):
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            before = self.path.stat().st_size
+            self._db.execute("VACUUM")
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            return before, self.path.stat().st_size
+
     # What SQLite does in its own way -------------------------------------------------------------------------------
 
     def _all(self, sql: str, *values: Any) -> list[Any]:
-        with _errors():
+        with errors():
             return list(self._db.execute(sql, values))
 
     def _do(self, sql: str, *values: Any) -> None:
@@ -247,8 +254,30 @@ class SQLiteStore(SQLStore):
         return [ClosedRow(*row) for row in rows]
 
 
+def _take_lock(path: Path) -> int:
+    # By whatever symbolic links a process comes, the lock is the same.
+    handle = os.open(f"{path.resolve()}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(handle)
+        raise StoreError(f"{path}: another process is serving from this file") from error
+    return handle
+
+
 @contextmanager
-def _errors(path: Path | None = None) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Keep other processes from serving a file; raises StoreError if one does."""
+    handle = _take_lock(path)
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def errors(path: Path | None = None) -> Iterator[None]:
+    """Turn errors of SQLite and of the disk into StoreError."""
     where = "SQLite" if path is None else f"{path}: SQLite"
     try:
         yield

@@ -1,0 +1,226 @@
+"""Old events: out of the store, into an archive, and the log can still be repeated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from driftbandit.cli import app
+from driftbandit.serving.engine import retention
+from driftbandit.serving.engine.engine import Engine
+from driftbandit.serving.engine.messages import DecisionRequest
+from driftbandit.serving.engine.retention import Retention
+from driftbandit.serving.log import archive as archives
+from driftbandit.serving.log.archive import ParquetArchive
+from driftbandit.serving.log.export import FORMATS, Wanted
+from driftbandit.serving.log.rerun import read_exports, rerun_log
+from driftbandit.serving.loop.config import LoopConfig
+from driftbandit.serving.loop.events import Refused
+from driftbandit.serving.stores.base import Batch
+from driftbandit.serving.stores.postgresql import PostgreSQLStore
+from driftbandit.serving.stores.removals import Pruned
+
+from ..world import World, run
+
+KEEP = 60_000
+"""Milliseconds; a round of `run` takes about one second."""
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "_LOOK_MS", 1_000)
+
+
+def make(path: Path, archive: Path | None, rounds: int = 100) -> World:
+    keeps = Retention(KEEP, None if archive is None else ParquetArchive(archive))
+    world = World(path, snapshot_every=40, retention=keeps)
+    world.loop(dim=2, policy="linucb", scoped=True, window=5.0)
+    arms = world.arms(np.eye(2))
+    run(world, rounds, arms)
+    return world
+
+
+def prune(world: World) -> int:
+    """Look for old events and let them go."""
+    world.now += retention._LOOK_MS
+    world.engine.refresh()
+    while world.engine.busy:
+        world.engine.commit()
+    return world.store.pruned(1, 0)
+
+
+def export(world: World, path: Path, kind: str = "ndjson") -> Path:
+    path.write_bytes(b"".join(FORMATS[kind](world.store.reader, Wanted("x", 1))))
+    return path
+
+
+def test_archive_and_store_together_are_the_whole_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "_RUNS", 7)
+    monkeypatch.setattr(archives, "_EVENTS", 50)
+    world = make(tmp_path / "a.db", tmp_path / "archive")
+    before, count = world.check(), world.counts().decisions
+    whole = export(world, tmp_path / "whole.ndjson").read_bytes().splitlines()
+    first = prune(world)
+    assert first > 20
+    while prune(world) > first:  # fifty events to a file
+        first = world.store.pruned(1, 0)
+    left = export(world, tmp_path / "rest.ndjson").read_bytes().splitlines()
+    assert left == whole[first:]
+    assert len(list((tmp_path / "archive" / "1" / "0").iterdir())) > 1
+    run(world, 20, ["a0", "a1"], seed=1)
+    export(world, tmp_path / "rest.ndjson")
+    found = rerun_log(read_exports([tmp_path / "archive" / "1", tmp_path / "rest.ndjson"]))
+    assert found.identical == found.decisions == count + 20
+    assert found.digest == world.check() != before, "archive and log give the state of the service"
+    done = CliRunner().invoke(app, ["rerun", str(tmp_path / "archive"), str(tmp_path / "rest.ndjson")])
+    assert done.exit_code == 0, done.output
+    alone = CliRunner().invoke(app, ["rerun", str(tmp_path / "rest.ndjson")])
+    assert "give the archive first" in " ".join(alone.output.split())
+    check = CliRunner().invoke(app, ["store", "check", f"sqlite:{world.path}"])
+    assert (check.exit_code, check.stdout) == (0, "")
+    world.restart()
+    assert world.check() == found.digest
+
+
+def test_only_old_events_behind_a_snapshot_go(tmp_path: Path) -> None:
+    world = make(tmp_path / "a.db", None, rounds=30)  # younger than a minute
+    assert prune(world) == 0, "a tenth longer than asked for, so that few archives are written"
+    world.now += KEEP * 2
+    world.decide("open", ["a0"], "ann")
+    last = world.engine.parts("x")[0].outbox.saved_at
+    assert 0 < prune(world) <= last, "what no snapshot has stays"
+    world.engine.snapshot()
+    world.now += KEEP * 2
+    oldest = next(iter(world.engine.parts("x")[0].state.recent.values())).seq
+    gone = prune(world)
+    assert last < gone < oldest, "a decision that may be asked for again stays"
+    assert not world.decide("open", ["a0"], "ann")[0]
+    with pytest.raises(Refused, match="another body"):
+        world.decide("open", ["a1"], "ann")
+    world.restart()
+    assert not world.decide("open", ["a0"], "ann")[0]
+
+
+def test_ids_go_with_their_events(tmp_path: Path) -> None:
+    world = make(tmp_path / "a.db", None)
+    world.engine.snapshot()
+    assert world.store.closed(1, ["0/0"])
+    assert world.reward("0/0", 0.25) in ("409", "410")
+    assert prune(world)
+    assert not world.store.closed(1, ["0/0"])
+    assert world.reward("0/0", 0.25) == "404"
+    assert world.store.closed(1, ["0/90"]), "the id of an event that is still there"
+    counts = {row.kind: row.rows for row in world.store.sizes()}
+    decisions = export(world, tmp_path / "log").read_text().count('"kind":"decision"')
+    assert counts["closed"] <= decisions
+
+
+def damage(world: World) -> None:
+    world.store._db.execute("UPDATE snapshots SET crc = crc + 1")
+    world.restart()
+
+
+def test_damage_needs_the_archive(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    world = make(tmp_path / "a.db", tmp_path / "archive")
+    assert prune(world)
+    before = world.check()
+    damage(world)
+    assert world.check() == before, "the archive was repeated"
+    while world.engine.busy:
+        world.engine.commit()
+    (file,) = (tmp_path / "archive" / "1" / "0").iterdir()
+    file.rename(tmp_path / "elsewhere.parquet")
+    damage(world)
+    with pytest.raises(Refused, match=r"archive: events 1 to .* of loop 1, shard 0 are missing") as refused:
+        world.decide("new", None, "ann")
+    assert refused.value.status == 503
+
+
+def test_damage_without_an_archive_is_named(tmp_path: Path) -> None:
+    world = make(tmp_path / "a.db", None)
+    gone = prune(world)
+    assert gone
+    damage(world)
+    with pytest.raises(Refused, match=f"events 1 to {gone} went out of the log .* restore a backup") as refused:
+        world.decide("new", None, "ann")
+    assert refused.value.status == 503
+
+
+def test_an_archive_that_cannot_be_written_keeps_the_events(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "archive").write_text("a file where the folder should be")
+    world = make(tmp_path / "a.db", tmp_path / "archive")
+    assert prune(world) == 0
+    assert "old events stay in the store" in caplog.text
+    world.check()
+
+
+def test_a_crash_between_archive_and_store(tmp_path: Path) -> None:
+    world = make(tmp_path / "a.db", tmp_path / "archive")
+    world.now += retention._LOOK_MS
+    world.engine.refresh()  # archived, not removed yet
+    assert world.store.pruned(1, 0) == 0
+    assert ParquetArchive(tmp_path / "archive").upto(1, 0) > 20
+    world.restart()
+    assert prune(world) > 20
+    export(world, tmp_path / "rest.ndjson")
+    found = rerun_log(read_exports([tmp_path / "archive", tmp_path / "rest.ndjson"]))
+    assert found.digest == world.check()
+
+
+def test_a_scope_is_erased_from_what_is_left(tmp_path: Path) -> None:
+    world = make(tmp_path / "a.db", tmp_path / "archive")
+    assert prune(world)
+    world.engine.erase("x", "user 3", "")
+    while world.engine.busy:
+        world.engine.commit()
+    assert "user 3" not in export(world, tmp_path / "rest.ndjson").read_text()
+    found = rerun_log(read_exports([tmp_path / "archive", tmp_path / "rest.ndjson"]))
+    assert found.digest == world.check()
+
+
+def test_a_hole_is_damage_wherever_the_log_begins(tmp_path: Path) -> None:
+    world = make(tmp_path / "a.db", None)
+    gone = prune(world)
+    world.store._db.execute("DELETE FROM events WHERE first = ?", (gone + 1,))
+    done = CliRunner().invoke(app, ["store", "check", f"sqlite:{world.path}"])
+    assert done.stdout.startswith(f"loop 'x', shard 0: events {gone + 1} to ")
+
+
+def test_postgresql_prunes_too(database: str) -> None:
+    store, now = PostgreSQLStore(database, shards=2), [1_700_000_000_000]
+    engine = Engine(store, lambda: now[0], retention=Retention(KEEP))
+    engine.configure("x", LoopConfig(policy="ucb1", scoped=True, window=1.0), None)
+    for number in range(20):
+        now[0] += 10_000
+        engine.tick()
+        engine.decide("x", DecisionRequest(f"d{number}", f"user {number % 11}", ("a", "b")))
+        engine.commit()
+    engine.snapshot()
+    now[0] += retention._LOOK_MS
+    for _ in range(3):  # one shard after the other
+        engine.refresh()
+        while engine.busy:
+            engine.commit()
+    assert all(store.pruned(1, shard) > 2 for shard in range(2))
+    assert store.closed(1, ["d1"]) == []
+    assert list(store.damage()) == []
+    store.commit(Batch(pruned=[Pruned(1, 0, store.pruned(1, 0), [])]))
+    before = engine.digest("x")
+    engine.recover()
+    assert engine.digest("x") == before
+    store.close()
+
+
+def test_options_of_the_command(tmp_path: Path) -> None:
+    for options, message in (
+        (["--keep", "long"], "--keep: expected a length of time such as 90d"),
+        (["--keep", "0d"], "--keep: expected a length of time such as 90d"),
+        (["--archive", "a"], "--archive: expected --keep too"),
+    ):
+        done: Any = CliRunner().invoke(app, ["serve", "--store", f"sqlite:{tmp_path / 'a.db'}", *options])
+        assert done.exit_code != 0
+        assert message in " ".join(done.output.split())
