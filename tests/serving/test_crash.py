@@ -12,7 +12,9 @@ import re
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import httpx
@@ -23,6 +25,7 @@ from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.log.export import Wanted, read_log
 from driftbandit.serving.loop.events import Decided, Rewarded
 from driftbandit.serving.server import open_store
+from driftbandit.serving.stores.backup import backup
 
 from .conftest import Server
 
@@ -129,8 +132,33 @@ def check(address: str, load: Load) -> None:
     store.close()
 
 
+@contextmanager
+def backups(address: str) -> Iterator[None]:
+    """Copy an SQLite store again and again meanwhile; the last copy's snapshots agree with a replay of its log."""
+    path = Path(address.removeprefix("sqlite:"))
+    copy, stopping = path.with_name("copy.db"), threading.Event()
+
+    def run() -> int:
+        count = 0
+        while not stopping.wait(5.0) or not count:
+            backup(path, copy, force=True)  # which checks every row
+            count += 1
+        return count
+
+    with ThreadPoolExecutor(1) as pool:
+        made = pool.submit(run)
+        try:
+            yield
+        finally:
+            stopping.set()
+        print(f"{made.result()} online backups")
+    store = open_store(f"sqlite:{copy}")
+    engine = Engine(store, wall)
+    assert engine.digest("x") == engine.digest("x", whole_log=True)
+    store.close()
+
+
 def crash(address: str, make_server: Callable[..., Server], processes: int = 1) -> None:
-    rng = random.Random(7)
     servers = [make_server(address, snapshot_every=60 if SCOPES < 1000 else 2_000) for _ in range(processes)]
     first = servers[0]
     first.start()
@@ -144,24 +172,31 @@ def crash(address: str, make_server: Callable[..., Server], processes: int = 1) 
             load.fill(first.url)
         for server in servers[1:]:
             server.start()
-        for sleeps in rng.sample([False] * KILLS + [True] * SLEEPS, KILLS + SLEEPS):
-            load.wait(rng.randrange(1, 40))
-            server = rng.choice(servers)
-            if sleeps:
-                os.kill(server.pid, signal.SIGSTOP)
-                time.sleep(rng.uniform(0.0, LONGEST_SLEEP_S))
-                os.kill(server.pid, signal.SIGCONT)
-            else:
-                server.kill()  # wherever it is in serving the next ones
-                server.start()
-        load.wait(10)
-        if MINUTES:
-            mixed_load(servers, MINUTES * 60)
+        with backups(address) if SLEEPS and address.startswith("sqlite:") else nullcontext():
+            trouble(servers, load)
+            if MINUTES:
+                mixed_load(servers, MINUTES * 60)
     finally:
         load.stop()
     for server in servers:
         server.kill()
     check(address, load)
+
+
+def trouble(servers: list[Server], load: Load) -> None:
+    """Kill processes and let them sleep, in any order."""
+    rng = random.Random(7)
+    for sleeps in rng.sample([False] * KILLS + [True] * SLEEPS, KILLS + SLEEPS):
+        load.wait(rng.randrange(1, 40))
+        server = rng.choice(servers)
+        if sleeps:
+            os.kill(server.pid, signal.SIGSTOP)
+            time.sleep(rng.uniform(0.0, LONGEST_SLEEP_S))
+            os.kill(server.pid, signal.SIGCONT)
+        else:
+            server.kill()  # wherever it is in serving the next ones
+            server.start()
+    load.wait(10)
 
 
 def mixed_load(servers: list[Server], seconds: float) -> None:

@@ -95,10 +95,14 @@ def test_a_half_request_is_ended_in_time(server: Server, half: bytes) -> None:
         assert json.loads(body)["detail"] == "the request took too long to arrive"
 
 
-def test_a_second_request_has_the_same_time(server: Server) -> None:
+@pytest.mark.parametrize("pause", [0.0, SECONDS / 4])
+def test_a_second_request_has_the_same_time(server: Server, pause: float) -> None:
+    """Whether or not its beginning comes in one piece with the first request."""
     with connect(server) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\nGET /healthz HTTP/1.1\r\n")
-        connection.sendall(b"x-")
+        if pause:
+            time.sleep(pause)
+            connection.sendall(b"x-")
         answer = rest(connection)
     assert answer.startswith(b"HTTP/1.1 200 OK")
     assert b"HTTP/1.1 408" in answer

@@ -19,7 +19,7 @@ from driftbandit.serving.api.connections import STALLED_S, Door
 from driftbandit.serving.engine.clock import wall
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import Arm, DecisionRequest
-from driftbandit.serving.log import export
+from driftbandit.serving.log import export, tables
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.stores.base import Store
 from driftbandit.serving.stores.sqlite import SQLiteStore
@@ -167,7 +167,7 @@ def test_an_export_that_is_given_up_leaves_no_store_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setattr(export, "_PIECE", 1)
-    monkeypatch.setattr(export, "_GROUP_BYTES", 1)
+    monkeypatch.setattr(tables, "_GROUP_BYTES", 1)
     monkeypatch.setattr(export, "_READ", 5)
     world = World(tmp_path / "a.db")
     world.loop(policy="random", dim=3, window=1.0)

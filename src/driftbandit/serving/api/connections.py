@@ -109,6 +109,11 @@ class Connection(HttpToolsProtocol):
         elif self._timer is None and (self._head or not self._in_head):  # most requests come in one piece
             self._await_request()
 
+    def on_message_begin(self) -> None:
+        """Know that a request has begun, also if it came in one piece with the end of the one before."""
+        self._head = self._head or 1
+        super().on_message_begin()
+
     def on_headers_complete(self) -> None:
         """Start the request, unless its head is too large."""
         self._in_head = False

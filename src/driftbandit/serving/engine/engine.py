@@ -142,11 +142,6 @@ class Engine:
         return sum(len(parts.loading) for parts in self._loops.values())
 
     @property
-    def shards(self) -> int:
-        """How many shards of loops are served here or being read."""
-        return self.loading + len(self._keeper.here())
-
-    @property
     def failed_commands(self) -> int:
         """Commands that failed unexpectedly, and shards that could not close windows or take new settings."""
         return self._keeper.failures

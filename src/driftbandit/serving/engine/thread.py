@@ -247,7 +247,8 @@ class Runner(threading.Thread):
         self._look(engine)
 
     def _look(self, engine: Engine) -> None:
-        self.loading, self.shards = engine.loading, engine.shards
+        self.loading = engine.loading
+        self.shards = self.loading + sum(len(engine.parts(name)) for name in engine.names())
         self.loaded = self.loaded or not self.loading
 
     @staticmethod
