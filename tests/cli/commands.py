@@ -23,6 +23,7 @@ COMMANDS = [
         "demo",
     ),
     "rerun",
+    "warm",
 ]
 SMALL = ["--seeds", "2", "--horizon", "300", "--period", "100", "--arms", "50", "--dim", "4", "--processes", "1"]
 SIGNATURE = b"\x89PNG\r\n\x1a\n"

@@ -83,8 +83,9 @@ def test_a_key_is_for_its_loops_on_every_route(client: httpx.Client, give: Give,
             assert answer.status_code == 403, route.path
             answer.read()
             assert answer.json()["detail"] == "the given key is not for loop 'shop'"
-        with client.stream(route.method, path.replace("{loop}", "news"), headers=key) as answer:
-            assert answer.status_code != 403, route.path
+        if (route.method, route.path) != ("DELETE", "/v1/loops/{loop}"):  # it would succeed
+            with client.stream(route.method, path.replace("{loop}", "news"), headers=key) as answer:
+                assert answer.status_code != 403, route.path
         tried += 1
     assert tried >= 13
     assert [loop["loop"] for loop in client.get("/v1/loops", headers=key).json()["loops"]] == ["news"]
