@@ -97,9 +97,9 @@ def test_a_key_may_end_be_for_some_loops_and_have_a_rate() -> None:
     )
 
 
-@pytest.mark.parametrize("given", ["90", "d", "0d", "-1d", "1.5h", "90 days", "", "²d", "999999d"])
+@pytest.mark.parametrize("given", ["90", "d", "0d", "-1d", "90 days", "", "²d", "999999d"])
 def test_a_life_that_cannot_be_is_refused_before_a_store_is_made(given: str) -> None:
-    assert "--expires: expected a whole number of days, hours or minutes" in fail(
+    assert "--expires: expected a length of time such as 90d, 12h or 30m" in fail(
         "keys", "create", "x", "--expires", given
     )
     assert not Path("driftbandit.db").exists()

@@ -142,7 +142,7 @@ def milliseconds_of(name: str, text: str) -> int:
     ValueError: --keep: expected a length of time such as 90d, 12h or 30m, got 'long'
     """
     units = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhdw])\s*", text)
+    found = re.fullmatch(r"\s*(\d{1,5}(?:\.\d+)?)\s*([smhdw])\s*", text, re.ASCII)
     if found is None or not float(found[1]):
         raise ValueError(f"{name}: expected a length of time such as 90d, 12h or 30m, got {text!r}")
     return int(float(found[1]) * units[found[2]])
@@ -175,7 +175,7 @@ def warm(
     Numba keeps the compiled code in NUMBA_CACHE_DIR, by default beside the package. Needs pip install
     'driftbandit\[serve]'.
 
-    Example: NUMBA_CACHE_DIR=/var/cache/driftbandit driftbandit warm
+    Example: driftbandit warm --dim 64
     """
     with friendly_errors():
         need_serve()
@@ -183,17 +183,6 @@ def warm(
 
         for policy in compile_all(dim):
             typer.echo(f"compiled {policy}")
-
-
-_UNITS = {"m": 60, "h": 3600, "d": 86_400}
-
-
-def _seconds(text: str) -> float:
-    """How long a text such as 90d is."""
-    unit = _UNITS.get(text[-1:])
-    if unit is None or not text[:-1].isascii() or not text[:-1].isdigit() or not 0 < int(text[:-1]) <= 100_000:
-        raise ValueError(f"--expires: expected a whole number of days, hours or minutes such as 90d, got {text!r}")
-    return float(int(text[:-1]) * unit)
 
 
 keys = typer.Typer(help="Create, list and revoke access keys of the service.", no_args_is_help=True)
@@ -223,7 +212,7 @@ def keys_create(
         from driftbandit.serving.stores.base import without_password
 
         for_loops = None if loops is None else [part.strip() for part in loops.split(",")]
-        seconds = None if expires is None else _seconds(expires)
+        seconds = None if expires is None else milliseconds_of("--expires", expires) / 1000.0
         check_key(name, role, for_loops)  # checked before a missing store is made
         with opened_store(store, create=True) as opened:
             row, secret = create_key(opened, name, role, seconds=seconds, loops=for_loops, rate=rate)
