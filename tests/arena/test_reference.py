@@ -8,7 +8,7 @@ from driftbandit.arena.entrants import tuned
 from driftbandit.arena.scenarios import SCENARIOS
 from driftbandit.policies.registry import REGISTRY, Brief
 
-SEEDS = range(6)
+SEEDS = range(3)
 FORGETTING = {"rotation-slow-v1": 11.1, "rotation-fast-v1": 21.9, "brownian-fast-v1": 29.6, "brownian-slow-v1": 10.5}
 DLINUCB = {"rotation-slow-v1": 77.0, "rotation-fast-v1": 147.0, "brownian-fast-v1": 119.0, "brownian-slow-v1": 29.0}
 
