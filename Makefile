@@ -27,7 +27,7 @@ run: $(READY)
 	$(BIN)/driftbandit compare
 
 test: lint
-	PYTEST_XDIST_AUTO_NUM_WORKERS=$$(($$(getconf _NPROCESSORS_ONLN) + 1)) $(BIN)/pytest -n auto --dist loadfile
+	$(BIN)/pytest -n auto --dist loadfile
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

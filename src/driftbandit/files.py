@@ -27,3 +27,12 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.replace(partial, target)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def sync(path: str | os.PathLike[str]) -> None:
+    """Make a file's contents durable, or the names in a folder."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -82,3 +82,14 @@ def play(http: httpx.Client, path: str, rounds: int, flip: int, seed: int = 0) -
             value = float(x @ (taste if start + i < flip else -taste))
             rewards.append({"decision_id": f"{seed}-{start + i}", "value": value})
         http.post(f"{path}/rewards:batch", json={"rewards": rewards})
+
+
+def rest(connection: socket.socket) -> bytes:
+    """All that comes until the server closes."""
+    found = b""
+    try:
+        while piece := connection.recv(65536):
+            found += piece
+    except ConnectionResetError:
+        pass
+    return found

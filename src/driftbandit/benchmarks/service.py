@@ -30,28 +30,34 @@ ARMS = 10
 CATALOGUE = 100
 BATCH = 100
 
-_CONSTANT = """
+CONSTANT = """
 import msgspec, sys
 from contextlib import asynccontextmanager
-from driftbandit.serving.api.app import App
-from driftbandit.serving.api.http import Response
+from driftbandit.serving.api.app import App, Response
 from driftbandit.serving.api.routes import Route
-from driftbandit.serving.engine.messages import Decision, DecisionRequest, RewardRequest
+from driftbandit.serving.engine.messages import BatchReward, Decision, DecisionRequest, RewardRequest
 from driftbandit.serving.server import serve
-decision, reward = msgspec.json.Decoder(DecisionRequest), msgspec.json.Decoder(RewardRequest)
-ANSWER = msgspec.json.encode(Decision("0123456789abcdef", "a1", 1, 0.955, "1.100", "2026-01-01T00:00:00.000Z"))
-async def decide(request, loop):
-    decision.decode(request.body)
-    return Response(201, ANSWER)
-async def learn(request, loop, id):
-    reward.decode(request.body)
-    return Response(200, b'{"status":"accepted"}')
+one = msgspec.json.encode(Decision("0123456789abcdef", "a1", 1, 0.955, "1.100", "2026-01-01T00:00:00.000Z"))
+results = msgspec.json.encode({"results": [{"status": 201, "decision": msgspec.json.decode(one)}] * 100})
+rewards = msgspec.json.encode({"results": [{"status": 200, "result": "accepted"}] * 100})
+def route(path, kind, answer):
+    decode = msgspec.json.Decoder(kind).decode
+    async def of_loop(request, loop):
+        decode(request.body)
+        return Response(200, answer)
+    async def of_decision(request, loop, id):
+        return await of_loop(request, loop)
+    handler = of_decision if "{id}" in path else of_loop
+    return Route("POST", path, None, handler, "", {}, body=kind)
 @asynccontextmanager
 async def life():
     yield
+loop = "/v1/loops/{loop}"
 routes = [
-    Route("POST", "/v1/loops/{loop}/decisions", None, decide, "", {}, body=DecisionRequest),
-    Route("POST", "/v1/loops/{loop}/decisions/{id}/reward", None, learn, "", {}, body=RewardRequest),
+    route(loop + "/decisions", DecisionRequest, one),
+    route(loop + "/decisions/{id}/reward", RewardRequest, b'{"status":"accepted"}'),
+    route(loop + "/decisions:batch", dict[str, list[DecisionRequest]], results),
+    route(loop + "/rewards:batch", dict[str, list[BatchReward]], rewards),
 ]
 serve(App(routes, lambda: None, life), "127.0.0.1", int(sys.argv[1]))
 """
@@ -103,23 +109,31 @@ def _walk(tag: str) -> Iterator[str]:
     return itertools.islice(itertools.cycle(POOLS), first, None)
 
 
-def pairs(tag: str) -> Iterator[bytes]:
-    """Decide and reward, over and over."""
+def pairs(tag: str, *, loop: str = "x", scopes: int = 0) -> Iterator[bytes]:
+    """Decide and reward, over and over; with `scopes`, each time for one of so many."""
+    users = _users(tag, scopes)
     for count, pool in enumerate(_walk(tag)):
         ident = f"{tag}-{count}"
-        yield post("/v1/loops/x/decisions", f'{{"decision_id":"{ident}","arms":{pool}}}'.encode())
-        yield post(f"/v1/loops/x/decisions/{ident}/reward", b'{"value":0.%d}' % (1 + count % 9))
+        yield post(f"/v1/loops/{loop}/decisions", f'{{"decision_id":"{ident}",{next(users)}"arms":{pool}}}'.encode())
+        yield post(f"/v1/loops/{loop}/decisions/{ident}/reward", b'{"value":0.%d}' % (1 + count % 9))
 
 
-def batches(tag: str) -> Iterator[bytes]:
+def batches(tag: str, *, loop: str = "x", scopes: int = 0) -> Iterator[bytes]:
     """The same pairs, many per request."""
-    pools = _walk(tag)
+    pools, users = _walk(tag), _users(tag, scopes)
     for count in itertools.count():
         idents = [f"{tag}-{count}-{item}" for item in range(BATCH)]
-        decisions = ",".join(f'{{"decision_id":"{ident}","arms":{next(pools)}}}' for ident in idents)
-        yield post("/v1/loops/x/decisions:batch", f'{{"decisions":[{decisions}]}}'.encode())
+        decisions = ",".join(f'{{"decision_id":"{ident}",{next(users)}"arms":{next(pools)}}}' for ident in idents)
+        yield post(f"/v1/loops/{loop}/decisions:batch", f'{{"decisions":[{decisions}]}}'.encode())
         rewards = ",".join(f'{{"decision_id":"{ident}","value":0.{1 + i % 9}}}' for i, ident in enumerate(idents))
-        yield post("/v1/loops/x/rewards:batch", f'{{"rewards":[{rewards}]}}'.encode())
+        yield post(f"/v1/loops/{loop}/rewards:batch", f'{{"rewards":[{rewards}]}}'.encode())
+
+
+def _users(tag: str, scopes: int) -> Iterator[str]:
+    """The scope of each decision as a field of its body; nothing if there are none."""
+    rng = np.random.default_rng(zlib.crc32(tag.encode()))
+    while True:
+        yield from (f'"scope":"user {user}",' for user in rng.integers(scopes, size=1_000)) if scopes else [""]
 
 
 def put(port: int, path: str, body: Any) -> None:
@@ -158,7 +172,7 @@ def measure(*, seconds: float = 4.0, turns: int = 3, connections: int = 256, bat
     with (
         tempfile.TemporaryDirectory() as folder,
         server(SERVE, core, str(Path(folder, "a.db"))) as (port, pid),
-        server(_CONSTANT, core) as (constant, constant_pid),
+        server(CONSTANT, core) as (constant, constant_pid),
     ):
         set_up(port)
         drive(port, pid, [pairs(f"w{number}") for number in range(connections)], 1.0)

@@ -16,7 +16,7 @@ import numpy as np
 
 from driftbandit.serving.loop.config import LoopConfig, Plan, builder
 from driftbandit.serving.loop.slab import Slab, pack, unpack
-from driftbandit.serving.stores.base import Batch, ModelRow
+from driftbandit.serving.stores.rows import Batch, ModelRow
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
 POLICIES = ("linucb", "dlinucb", "driftucb")

@@ -15,6 +15,7 @@ import pytest
 from driftbandit.serving.api.connections import Door, allow_files
 
 from ..conftest import Forks, Server
+from ..live import rest
 
 HALVES = [
     b"",
@@ -42,17 +43,6 @@ def connect(server: Server) -> socket.socket:
     made = socket.create_connection(("127.0.0.1", server.port), timeout=20)
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return made
-
-
-def rest(connection: socket.socket) -> bytes:
-    """All that comes until the server closes."""
-    found = b""
-    try:
-        while piece := connection.recv(65536):
-            found += piece
-    except ConnectionResetError:
-        pass
-    return found
 
 
 def metric(server: Server, name: str) -> float:

@@ -25,7 +25,7 @@ from driftbandit.serving.server import build_app, open_store
 from driftbandit.serving.stores.base import Store
 
 from ..conftest import Forks, Server
-from ..live import live
+from ..live import live, rest
 
 PAGE = Path(__file__).parents[3] / "docs" / "service.md"
 JSON = {"content-type": "application/json"}
@@ -91,16 +91,6 @@ def services(tmp_path_factory: pytest.TempPathFactory, forks: Forks) -> Iterator
         assert httpx.put(f"{small.url}/v1/loops/x", json={"policy": "ucb1"}, timeout=60).status_code == 201
         yield found
     store.close()
-
-
-def rest(connection: socket.socket) -> bytes:
-    found = b""
-    try:
-        while piece := connection.recv(65536):
-            found += piece
-    except ConnectionResetError:
-        pass
-    return found
 
 
 def over_the_wire(services: Services, sent: bytes) -> int | None:

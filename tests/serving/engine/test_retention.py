@@ -23,9 +23,9 @@ from driftbandit.serving.log.rerun import read_exports, rerun_log
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.server import build_app
-from driftbandit.serving.stores.base import Batch
 from driftbandit.serving.stores.postgresql import PostgreSQLStore
 from driftbandit.serving.stores.removals import Pruned
+from driftbandit.serving.stores.rows import Batch
 
 from ..live import live, problem
 from ..world import World, run

@@ -12,22 +12,19 @@ import psycopg
 import pytest
 from msgspec.msgpack import encode
 
-from driftbandit.serving.stores.base import (
+from driftbandit.serving.stores.base import Fenced, Run, StoreError, VersionConflict
+from driftbandit.serving.stores.postgresql import PostgreSQLStore
+from driftbandit.serving.stores.rows import (
     Batch,
     ChangeRow,
     Closed,
-    Fenced,
     KeyRow,
     LoopRow,
     ModelRow,
     Outdated,
-    Run,
     Snapshot,
-    StoreError,
     Unfinished,
-    VersionConflict,
 )
-from driftbandit.serving.stores.postgresql import PostgreSQLStore
 from driftbandit.serving.stores.runs import bodies_after, check_order
 from driftbandit.serving.stores.sqlite import SQLiteStore
 

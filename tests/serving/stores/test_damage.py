@@ -15,8 +15,9 @@ from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import DecisionRequest
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import Refused
-from driftbandit.serving.stores.base import Batch, Damaged, Snapshot, StoreError
+from driftbandit.serving.stores.base import Damaged, StoreError
 from driftbandit.serving.stores.postgresql import PostgreSQLStore
+from driftbandit.serving.stores.rows import Batch, Snapshot
 
 from ..world import START, World, run
 

@@ -13,9 +13,10 @@ from msgspec.msgpack import encode
 
 from driftbandit.client import Client
 from driftbandit.serving.loop.events import Run
-from driftbandit.serving.stores.base import Batch, Fenced, StoreError
+from driftbandit.serving.stores.base import Fenced, StoreError
 from driftbandit.serving.stores.leases import ALONE
 from driftbandit.serving.stores.postgresql import SHARDS, PostgreSQLStore
+from driftbandit.serving.stores.rows import Batch
 
 from ..conftest import Server
 from ..test_crash import ARMS, Load, check

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from driftbandit.serving.stores.base import Batch, StoreError
+from driftbandit.serving.stores.base import StoreError
 from driftbandit.serving.stores.check import check_store
 from driftbandit.serving.stores.postgresql import PostgreSQLStore
+from driftbandit.serving.stores.rows import Batch
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
 

@@ -12,7 +12,8 @@ from typing import Literal, NamedTuple, get_args
 
 from driftbandit.serving.api.errors import HTTPError
 from driftbandit.serving.engine.messages import check_name
-from driftbandit.serving.stores.base import KeyRow, Store
+from driftbandit.serving.stores.base import Store
+from driftbandit.serving.stores.rows import KeyRow
 
 Role = Literal["decide", "read", "admin"]
 ROLES: tuple[Role, ...] = get_args(Role)

@@ -16,8 +16,9 @@ from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.loop.scopes import EVERYONE
 from driftbandit.serving.loop.series import TIERS, Bucket
 from driftbandit.serving.loop.state import Counts
-from driftbandit.serving.stores.base import ChangeRow, Store
+from driftbandit.serving.stores.base import Store
 from driftbandit.serving.stores.removals import RemovalRow
+from driftbandit.serving.stores.rows import ChangeRow
 
 COUNTED = ("decisions", "rewards", "late", "learned", "changes")
 RESOLUTIONS = {str(length // 1000): tier for tier, (length, _) in enumerate(TIERS)}

@@ -9,7 +9,8 @@ from driftbandit.serving.engine.keeping import Keeper
 from driftbandit.serving.engine.removing import Sweeper
 from driftbandit.serving.engine.retention import Pruner, Retention
 from driftbandit.serving.engine.saving import Saver
-from driftbandit.serving.stores.base import Batch, Store
+from driftbandit.serving.stores.base import Store
+from driftbandit.serving.stores.rows import Batch
 
 
 class Chores:

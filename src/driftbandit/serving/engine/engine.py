@@ -35,7 +35,8 @@ from driftbandit.serving.engine.tallies import Tallies, Tally, tell
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.scopes import Room
-from driftbandit.serving.stores.base import Batch, Store
+from driftbandit.serving.stores.base import Store
+from driftbandit.serving.stores.rows import Batch
 
 _RUN = 100
 """Least number of events encoded together: few enough to be still in the processor's cache."""

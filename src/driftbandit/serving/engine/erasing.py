@@ -25,8 +25,9 @@ from driftbandit.serving.engine.tasks import Task
 from driftbandit.serving.loop.erasing import erase
 from driftbandit.serving.loop.events import Decided, Erased, Late, Rewarded, Run, decode, encode, unpack_run
 from driftbandit.serving.loop.loop import Loop
-from driftbandit.serving.stores.base import Batch, Store
+from driftbandit.serving.stores.base import Store
 from driftbandit.serving.stores.removals import Blotted, Finished, Forgotten, RemovalRow
+from driftbandit.serving.stores.rows import Batch
 
 _RUNS = 100
 """Runs of events that are looked through with one commit, at most."""

@@ -13,7 +13,8 @@ from driftbandit.serving.engine.storage import news, settings
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.loop.loop import Loop
-from driftbandit.serving.stores.base import LATEST, Batch, Damaged, LoopRow, Store, StoreError, Unfinished
+from driftbandit.serving.stores.base import LATEST, Damaged, Store, StoreError
+from driftbandit.serving.stores.rows import Batch, LoopRow, Unfinished
 
 logger = logging.getLogger("driftbandit")
 

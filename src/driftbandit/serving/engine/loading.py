@@ -10,7 +10,8 @@ from collections.abc import Callable
 from driftbandit.serving.engine.storage import History, Source, load_loop
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.scopes import Room
-from driftbandit.serving.stores.base import Damaged, LoopRow, Store, StoreError
+from driftbandit.serving.stores.base import Damaged, Store, StoreError
+from driftbandit.serving.stores.rows import LoopRow
 
 logger = logging.getLogger("driftbandit")
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 
-from driftbandit.serving.stores.base import Batch, Store
+from driftbandit.serving.stores.base import Store
 from driftbandit.serving.stores.removals import Swept
+from driftbandit.serving.stores.rows import Batch
 
 _SWEEPER = 0
 """The process that holds this shard sweeps."""

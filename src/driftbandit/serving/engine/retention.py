@@ -16,8 +16,9 @@ from driftbandit.serving.engine.keeping import Keeper
 from driftbandit.serving.engine.tasks import Task
 from driftbandit.serving.loop.events import AnyEvent, Decided, Run, decode, unpack_run
 from driftbandit.serving.loop.loop import Loop
-from driftbandit.serving.stores.base import Batch, LoopRow, Store
+from driftbandit.serving.stores.base import Store
 from driftbandit.serving.stores.removals import Pruned
+from driftbandit.serving.stores.rows import Batch, LoopRow
 
 logger = logging.getLogger("driftbandit")
 

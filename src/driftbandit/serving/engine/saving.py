@@ -17,7 +17,8 @@ from driftbandit.serving.engine.keeping import Keeper
 from driftbandit.serving.engine.tallies import tell
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.scopes import Models, Room
-from driftbandit.serving.stores.base import Batch, Closed, ModelRow, Outdated, Snapshot, Store
+from driftbandit.serving.stores.base import Store
+from driftbandit.serving.stores.rows import Batch, Closed, ModelRow, Outdated, Snapshot
 
 _SLICE = 1 << 20
 """About how many bytes of models go into a commit: some milliseconds' work."""

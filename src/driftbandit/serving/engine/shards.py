@@ -9,7 +9,8 @@ from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.scopes import EVERYONE
-from driftbandit.serving.stores.base import LoopRow, Store
+from driftbandit.serving.stores.base import Store
+from driftbandit.serving.stores.rows import LoopRow
 
 
 class Elsewhere(Refused):

@@ -12,7 +12,8 @@ from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import AnyEvent, Catalogued, Configured
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.scopes import Room
-from driftbandit.serving.stores.base import LATEST, Batch, ChangeRow, Closed, Damaged, LoopRow, Store
+from driftbandit.serving.stores.base import LATEST, Damaged, Store
+from driftbandit.serving.stores.rows import Batch, ChangeRow, Closed, LoopRow
 
 INDEXED = 2048
 """Closed decisions that go into the store's index together: enough to share its pages, too few for a long pause."""

@@ -9,7 +9,8 @@ import msgspec
 from driftbandit.evaluation.anytime import RunningValue
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.loop.state import Counts
-from driftbandit.serving.stores.base import Store, TallyRow
+from driftbandit.serving.stores.base import Store
+from driftbandit.serving.stores.rows import TallyRow
 
 
 class Tally(msgspec.Struct, array_like=True, frozen=True):

@@ -11,11 +11,13 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
+from driftbandit.files import sync
 from driftbandit.serving.log.export import Wanted, as_row, read_log
 from driftbandit.serving.log.rerun import read_export
 from driftbandit.serving.log.tables import parquet_pieces
 from driftbandit.serving.loop.events import AnyEvent, Decided, Erased, Late, Rewarded, encode
-from driftbandit.serving.stores.base import LoopRow, Store
+from driftbandit.serving.stores.base import Store
+from driftbandit.serving.stores.rows import LoopRow
 
 _EVENTS = 1_000_000
 """Events in one file, at most."""
@@ -133,15 +135,6 @@ def _save(rows: Iterable[tuple[dict[str, Any], int]], folder: Path, name: Callab
             os.fsync(file.fileno())
         if (final := name()) is not None:
             partial.replace(folder / final)
-            _sync(folder)
+            sync(folder)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def _sync(folder: Path) -> None:
-    """Make a new name in a folder durable."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from driftbandit.serving.page.words import number, percent
-from driftbandit.serving.stores.base import ChangeRow
+from driftbandit.serving.stores.rows import ChangeRow
 
 ALARMS = frozenset({"spawned", "restarted"})
 """Kinds that say 'something changed'; 'retired' only tidies up after one."""

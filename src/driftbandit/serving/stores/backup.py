@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from driftbandit.files import whole_file
+from driftbandit.files import sync, whole_file
 from driftbandit.serving.stores.base import StoreError
 from driftbandit.serving.stores.sqlite import SQLiteStore, errors, locked
 
@@ -81,7 +81,7 @@ def _copy(source: Path, target: Path) -> None:
             database = apsw.Connection(str(target))
             database.execute("PRAGMA journal_mode = DELETE")
             database.close()
-            _sync(target)
+            sync(target)
     finally:
         for ending in _BESIDE:
             Path(f"{target}{ending}").unlink(missing_ok=True)
@@ -101,11 +101,3 @@ def _copy_pages(source: Path, target: Path) -> None:
     finally:
         copy.close()
         original.close()
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

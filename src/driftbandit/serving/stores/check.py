@@ -8,7 +8,9 @@ import msgspec
 
 from driftbandit.serving.loop.events import Run
 from driftbandit.serving.loop.windows import ClosedRow
-from driftbandit.serving.stores.base import (
+from driftbandit.serving.stores.base import Store, StoreError, VersionConflict
+from driftbandit.serving.stores.removals import Swept
+from driftbandit.serving.stores.rows import (
     Batch,
     ChangeRow,
     Closed,
@@ -16,13 +18,9 @@ from driftbandit.serving.stores.base import (
     ModelRow,
     Outdated,
     Snapshot,
-    Store,
-    StoreError,
     TallyRow,
     Unfinished,
-    VersionConflict,
 )
-from driftbandit.serving.stores.removals import Swept
 
 
 def check_store(make: Callable[[], Store]) -> None:

@@ -16,8 +16,9 @@ from psycopg.rows import tuple_row
 from psycopg.sql import SQL, Identifier
 
 from driftbandit.serving.loop.windows import ClosedRow
-from driftbandit.serving.stores.base import Batch, Closed, Fenced, StoreError, without_password
+from driftbandit.serving.stores.base import Fenced, StoreError, without_password
 from driftbandit.serving.stores.leases import ALONE, LEASE_S, Leases
+from driftbandit.serving.stores.rows import Batch, Closed
 from driftbandit.serving.stores.sql import CHECKED, MOVE_MODELS, SQLStore
 
 SHARDS = 16

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -11,21 +10,10 @@ from typing import Any
 from driftbandit.serving.loop.events import Run
 from driftbandit.serving.loop.windows import ClosedRow
 from driftbandit.serving.stores import inspection, upkeep
-from driftbandit.serving.stores.base import (
-    LATEST,
-    Batch,
-    ChangeRow,
-    Closed,
-    Damaged,
-    KeyRow,
-    LoopRow,
-    SizeRow,
-    Snapshot,
-    StoreError,
-    TallyRow,
-    VersionConflict,
-)
+from driftbandit.serving.stores.access import AccessTables
+from driftbandit.serving.stores.base import LATEST, Damaged, StoreError, VersionConflict
 from driftbandit.serving.stores.removals import RemovalRow
+from driftbandit.serving.stores.rows import Batch, ChangeRow, Closed, LoopRow, SizeRow, Snapshot, TallyRow
 from driftbandit.serving.stores.runs import bodies_after, check_order, checksum
 
 CHECKED = ("events", "snapshots")
@@ -35,7 +23,6 @@ _BYTES = 8 << 20
 """Most bytes of events that are read at a time: large requests make large events."""
 
 _MODEL = "loop = ? AND shard = ? AND role = ? AND epoch = ? AND scope = ?"
-_KEY = "id, name, role, digest, created, revoked, expires, rate, loops"
 _LOOP = "number, name, version, config, arms_version, arms"
 
 
@@ -43,24 +30,16 @@ MOVE_MODELS = """
 INSERT INTO states SELECT loop, shard, role, epoch, scope, 0, state, NULL FROM models;
 DROP TABLE models;
 """
-"""Brings the models of a store of version 0.2 or earlier to where they belong now."""
+"""Brings the models of a store of an older version to where they belong now."""
 
 
-class SQLStore(ABC):
+class SQLStore(AccessTables):
     """The part of a store that is the same for all databases.
 
     Each database adds its connection, its tables, who may write, and the few statements that differ.
     """
 
-    # What a database does in its own way ---------------------------------------------------------------------------
-
-    @abstractmethod
-    def _all(self, sql: str, *values: Any) -> list[Any]:
-        """Run a statement and return its rows."""
-
-    @abstractmethod
-    def _do(self, sql: str, *values: Any) -> None:
-        """Run a statement that returns no rows."""
+    # What a database does in its own way, beside `_all` and `_do` --------------------------------------------------
 
     @abstractmethod
     def _many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -330,36 +309,3 @@ class SQLStore(ABC):
             "SELECT scope, count(*), max(time) FROM changes WHERE loop = ? GROUP BY scope ORDER BY 2 DESC, 1 LIMIT ?",
             *(loop, limit),
         )
-
-    # Access keys -----------------------------------------------------------------------------------------------------
-
-    def access_keys(self) -> list[KeyRow]:
-        """All access keys."""
-        rows = self._all(f"SELECT {_KEY} FROM keys ORDER BY created, id")
-        return [KeyRow(*(*row[:8], None if row[8] is None else tuple(json.loads(row[8])))) for row in rows]
-
-    def add_key(self, key: KeyRow) -> None:
-        """Add an access key."""
-        values = (key.id, key.name, key.role, key.digest, key.created, key.revoked, key.expires, key.rate)
-        loops = None if key.loops is None else json.dumps(key.loops)
-        self._do(f"INSERT INTO keys ({_KEY}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", *values, loops)
-
-    def revoke_key(self, key_id: str, time: int) -> bool:
-        """Revoke an access key; False if no key has that id."""
-        return bool(self._all("UPDATE keys SET revoked = coalesce(revoked, ?) WHERE id = ? RETURNING id", time, key_id))
-
-    # Sessions of the page --------------------------------------------------------------------------------------------
-
-    def add_session(self, digest: bytes, key_id: str, expires: int, now: int) -> None:
-        """Begin a session with a key, and forget those that ended before now."""
-        self._do("DELETE FROM sessions WHERE expires <= ?", now)
-        self._do("INSERT INTO sessions (digest, key_id, expires) VALUES (?, ?, ?)", digest, key_id, expires)
-
-    def session(self, digest: bytes, now: int) -> str | None:
-        """Id of the key with which a session began; None if there is none, or its time is over."""
-        rows = self._all("SELECT key_id FROM sessions WHERE digest = ? AND expires > ?", digest, now)
-        return rows[0][0] if rows else None
-
-    def end_session(self, digest: bytes) -> None:
-        """End a session."""
-        self._do("DELETE FROM sessions WHERE digest = ?", digest)

@@ -13,7 +13,8 @@ import apsw
 import msgspec
 
 from driftbandit.serving.loop.windows import ClosedRow
-from driftbandit.serving.stores.base import Batch, Closed, StoreError
+from driftbandit.serving.stores.base import StoreError
+from driftbandit.serving.stores.rows import Batch, Closed
 from driftbandit.serving.stores.sql import CHECKED, MOVE_MODELS, SQLStore
 
 _SCHEMA = """

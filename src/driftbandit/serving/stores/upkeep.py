@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from driftbandit.serving.stores.base import Batch, SizeRow
 from driftbandit.serving.stores.removals import Blotted, Finished, Forgotten, Pruned, Swept
+from driftbandit.serving.stores.rows import Batch, SizeRow
 from driftbandit.serving.stores.runs import checksum
 
 Query = Callable[..., list[Any]]
