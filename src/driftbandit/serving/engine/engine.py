@@ -281,6 +281,11 @@ class Engine:
         """Whether the next commit has something to write even if nothing happens."""
         return self._saver.busy or self._chores.busy
 
+    @property
+    def rest(self) -> float:
+        """Seconds until that commit, if `busy`."""
+        return 0.0 if self._chores.busy else self._saver.rest
+
     def snapshot(self, seconds: float = inf) -> bool:
         """Save a snapshot of every loop now, if there is time for it; says whether there was."""
         until = time.monotonic() + seconds
@@ -288,6 +293,7 @@ class Engine:
         while self._saver.busy:
             if time.monotonic() > until:
                 return False
+            self._saver.hurry()
             self.commit()
         return True
 

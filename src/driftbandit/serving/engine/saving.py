@@ -9,6 +9,7 @@ After a crash the log repeats what happened since the last snapshot, so models t
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -20,8 +21,11 @@ from driftbandit.serving.loop.scopes import Models, Room
 from driftbandit.serving.stores.base import Store
 from driftbandit.serving.stores.rows import Batch, Closed, ModelRow, Outdated, Snapshot
 
-_SLICE = 1 << 20
-"""About how many bytes of models go into a commit: some milliseconds' work."""
+_SLICE = 256 << 10
+"""About how many bytes of models go into a commit: a few milliseconds' work."""
+
+_REST = 3.0
+"""After a commit with a slice, how many times as long the commits go without: a snapshot takes a quarter of the time."""
 
 _SPILL = 8 << 20
 """The same while memory is full."""
@@ -68,6 +72,8 @@ class Saver:
         self._unsaved = 0
         self._crowded = False
         self._shot: _Shot | None = None
+        self._began: float | None = None
+        self._rests_until = 0.0
         self._sizes: dict[Loop, int] = {}
         self._sweeps: list[tuple[Loop, int, int]] = []
         room.used, room.stuck = 0, False
@@ -77,10 +83,20 @@ class Saver:
         """Whether there is more to write."""
         return self._shot is not None or bool(self._keeper.to_save or self._sweeps) or self._crowded
 
+    @property
+    def rest(self) -> float:
+        """Seconds until there is more to write, if `busy`."""
+        waits = self._shot is not None and not (self._keeper.to_save or self._sweeps or self._crowded)
+        return max(0.0, self._rests_until - time.monotonic()) if waits else 0.0
+
     def adopt(self, loops: Iterable[Loop]) -> None:
         """Count the events of loops that have just been read, and forget those that went."""
         self._forget_lost()
         self._unsaved += sum(loop.state.seq - loop.outbox.saved_at for loop in loops)
+
+    def hurry(self) -> None:
+        """Write the next slice without a rest."""
+        self._rests_until = 0.0
 
     def demand(self, loops: Iterable[Loop]) -> None:
         """Let these loops have snapshots, one after the other."""
@@ -99,9 +115,11 @@ class Saver:
         if not self.busy:
             return
         self._forget_lost()
-        shot = self._shot
-        if shot is not None and self._keeper.attempt(shot.loop, partial(self._fill_shot, batch, shot)) is not None:
-            self._give_up()
+        shot, now = self._shot, time.monotonic()
+        if shot is not None and (self._crowded or now >= self._rests_until):
+            self._began = now
+            if self._keeper.attempt(shot.loop, partial(self._fill_shot, batch, shot)) is not None:
+                self._give_up()
         if self._crowded:
             self._spill(batch)
         if self._sweeps:
@@ -141,6 +159,9 @@ class Saver:
     def settle(self, touched: Iterable[Loop], count: int) -> None:
         """After a commit of so many events: free memory, finish the snapshot, and begin another if one is due."""
         self._unsaved += count
+        if self._began is not None:
+            now = time.monotonic()
+            self._rests_until, self._began = now + _REST * (now - self._began), None
         for loop in touched:
             size = loop.nbytes
             self._room.used += size - self._sizes.get(loop, 0)

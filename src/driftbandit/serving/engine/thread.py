@@ -196,9 +196,8 @@ class Runner(threading.Thread):
         """How long to sleep if nothing comes in."""
         if self.engine is None:
             return self._pause
-        if self.engine.busy:
-            return 0.0
-        return min(_HOUSEKEEPING_S, max(0.0, self.engine.until_due()))
+        wait = min(_HOUSEKEEPING_S, max(0.0, self.engine.until_due()))
+        return min(wait, self.engine.rest) if self.engine.busy else wait
 
     def _turn(self, engine: Engine) -> None:
         taken: list[Waiting] = []
