@@ -9,6 +9,7 @@ import json
 import os
 import sys
 import traceback
+from pathlib import Path
 from typing import Any
 
 import psycopg  # noqa: F401 - what a PostgreSQL store needs
@@ -17,6 +18,7 @@ import uvicorn.protocols.http.auto  # noqa: F401
 
 import driftbandit.serving.stores.postgresql
 import driftbandit.serving.stores.sqlite  # noqa: F401
+from driftbandit.cli.service import milliseconds_of
 from driftbandit.serving.engine.warmup import rehearse
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.server import build_app, serve
@@ -31,6 +33,8 @@ def start(store: str, port: int, log: str, options: dict[str, Any]) -> int:
         with open(log, "ab") as file:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
+        if "keep" in options:
+            options |= {"keep": milliseconds_of("keep", options["keep"]), "archive": Path(options["archive"])}
         serve(build_app(store, secure=False, **options), "127.0.0.1", port)
     except BaseException:
         traceback.print_exc()

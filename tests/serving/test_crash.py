@@ -1,7 +1,8 @@
 """Real service processes under load, killed at random: nothing acknowledged is lost, nothing is learned twice.
 
-`make soak` does more of it: more kills, processes stopped for longer than their lease, thousands of scopes, and some
-minutes of mixed load at the end, during which memory must not grow.
+`make soak` does more of it: more kills, processes stopped for longer than their lease, thousands of scopes, online
+backups, events that move to an archive after a minute, and some minutes of mixed load at the end, during which memory
+must not grow.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from pathlib import Path
 
 import httpx
 
+from driftbandit.cli.service import milliseconds_of
 from driftbandit.client import Client, ServiceError
 from driftbandit.serving.engine.clock import wall
 from driftbandit.serving.engine.engine import Engine
+from driftbandit.serving.engine.retention import Retention
+from driftbandit.serving.log.archive import ParquetArchive
 from driftbandit.serving.log.export import Wanted, read_log
-from driftbandit.serving.loop.events import Decided, Rewarded
+from driftbandit.serving.loop.events import AnyEvent, Decided, Rewarded
 from driftbandit.serving.server import open_store
 from driftbandit.serving.stores.backup import backup
 
@@ -34,6 +38,9 @@ SLEEPS = int(os.environ.get("DRIFTBANDIT_SLEEPS", "0"))
 SCOPES = int(os.environ.get("DRIFTBANDIT_SCOPES", "8"))
 MINUTES = float(os.environ.get("DRIFTBANDIT_MINUTES", "0"))
 POLICY = os.environ.get("DRIFTBANDIT_POLICY", "dlinucb")  # forks.py compiles it
+KEEP = "1m"
+"""How long events stay in the store, if processes sleep; older ones are archived."""
+KEEP_MS = milliseconds_of("keep", KEEP)
 LONGEST_SLEEP_S = 8.0  # the lease has 5 seconds
 MORE_MEMORY = 1.1
 """How many times what it had before a process may have at the end of the mixed load."""
@@ -107,15 +114,24 @@ class Load:
             thread.join()
 
 
-def check(address: str, load: Load) -> None:
+def check(address: str, load: Load, archive: ParquetArchive) -> None:
     """Look at the log: all that was acknowledged is there, once, and recovery agrees with a replay of everything."""
     store = open_store(address)
-    engine = Engine(store, lambda: wall() + 3_600_000)  # by when all windows have closed
+    # by when all windows have closed
+    engine = Engine(store, lambda: wall() + 3_600_000, retention=Retention(KEEP_MS, archive))
     engine.tick()
     engine.commit()
     decided: dict[str, Decided] = {}
     rewarded: dict[str, float] = {}
-    for _, _, event, _ in read_log(store.reader, Wanted("x", engine.number("x"))):
+
+    def events() -> Iterator[AnyEvent]:
+        number = engine.number("x")
+        for shard in range(store.shards):
+            yield from archive.read(number, shard, store.pruned(number, shard))
+        for _, _, event, _ in read_log(store.reader, Wanted("x", number)):
+            yield event
+
+    for event in events():
         if isinstance(event, Decided):
             assert event.id not in decided, "decided twice"
             decided[event.id] = event
@@ -129,11 +145,15 @@ def check(address: str, load: Load) -> None:
     assert sum(count.decisions for count in counts) == len(decided)
     assert sum(count.learned for count in counts) == len(decided), "every decision is learned exactly once"
     assert engine.digest("x") == engine.digest("x", whole_log=True)
+    if MINUTES * 60_000 > 2 * KEEP_MS:
+        old = sum(store.pruned(engine.number("x"), shard) for shard in range(store.shards))
+        print(f"{len(decided)} decisions, {old} events archived")
+        assert old
     store.close()
 
 
 @contextmanager
-def backups(address: str) -> Iterator[None]:
+def backups(address: str, archive: ParquetArchive) -> Iterator[None]:
     """Copy an SQLite store again and again meanwhile; the last copy's snapshots agree with a replay of its log."""
     path = Path(address.removeprefix("sqlite:"))
     copy, stopping = path.with_name("copy.db"), threading.Event()
@@ -153,14 +173,17 @@ def backups(address: str) -> Iterator[None]:
             stopping.set()
         print(f"{made.result()} online backups")
     store = open_store(f"sqlite:{copy}")
-    engine = Engine(store, wall)
+    engine = Engine(store, wall, retention=Retention(KEEP_MS, archive))
     assert engine.digest("x") == engine.digest("x", whole_log=True)
     store.close()
 
 
-def crash(address: str, make_server: Callable[..., Server], processes: int = 1) -> None:
-    servers = [make_server(address, snapshot_every=60 if SCOPES < 1000 else 2_000) for _ in range(processes)]
-    first = servers[0]
+def crash(address: str, make_server: Callable[..., Server], folder: Path, processes: int = 1) -> None:
+    options: dict[str, object] = {"snapshot_every": 60 if SCOPES < 1000 else 2_000}
+    if SLEEPS:
+        options |= {"keep": KEEP, "archive": str(folder)}
+    servers = [make_server(address, **options) for _ in range(processes)]
+    first, archive = servers[0], ParquetArchive(folder)
     first.start()
     client = Client(first.url, "x", timeout=120)
     client.put_loop({"dim": 3, "policy": POLICY, "scoped": True, "window": 0.2})
@@ -172,7 +195,7 @@ def crash(address: str, make_server: Callable[..., Server], processes: int = 1) 
             load.fill(first.url)
         for server in servers[1:]:
             server.start()
-        with backups(address) if SLEEPS and address.startswith("sqlite:") else nullcontext():
+        with backups(address, archive) if SLEEPS and address.startswith("sqlite:") else nullcontext():
             trouble(servers, load)
             if MINUTES:
                 mixed_load(servers, MINUTES * 60)
@@ -180,7 +203,7 @@ def crash(address: str, make_server: Callable[..., Server], processes: int = 1) 
         load.stop()
     for server in servers:
         server.kill()
-    check(address, load)
+    check(address, load, archive)
 
 
 def trouble(servers: list[Server], load: Load) -> None:
@@ -227,9 +250,9 @@ def memory(process: int) -> int:
     return int(found[1]) << 10
 
 
-def test_postgresql_survives_being_killed(database: str, make_server: Callable[..., Server]) -> None:
-    crash(database, make_server, 2 if SLEEPS else 1)
+def test_postgresql_survives_being_killed(database: str, tmp_path: Path, make_server: Callable[..., Server]) -> None:
+    crash(database, make_server, tmp_path / "archive", 2 if SLEEPS else 1)
 
 
 def test_sqlite_survives_being_killed(tmp_path: Path, make_server: Callable[..., Server]) -> None:
-    crash(f"sqlite:{tmp_path / 'a.db'}", make_server)
+    crash(f"sqlite:{tmp_path / 'a.db'}", make_server, tmp_path / "archive")
