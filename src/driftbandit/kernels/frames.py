@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from driftbandit.core import Floats
-from driftbandit.kernels.compile import jit
+from driftbandit.kernels.compile import finite, jit
 from driftbandit.kernels.ridge import THETA, absorb, multiply
 
 TRIAL = 256
@@ -42,6 +42,17 @@ def is_due(count: int) -> bool:
     while count % 2 == 0:
         count //= 2
     return due and count <= 3
+
+
+@jit
+def can_tell(x: Floats) -> bool:
+    """Whether features are finite and not all 0, so that a reward tells something about a frame."""
+    total = 0.0
+    for i in range(len(x)):
+        if not finite(x[i]):
+            return False
+        total += abs(x[i])
+    return total > 0.0
 
 
 @jit

@@ -161,7 +161,7 @@ class DriftUCB(PolicyBase):
         The same call gives the same answer.
         """
         pool = as_pool(features, self.dim)
-        if pending != 0:
+        if type(pending) is not int or pending < 0:
             pending = as_count("pending", pending, 0)
         best: int = drift.choose(self._rules, self._memo, self._bank, pool, pending)
         if best < 0:
@@ -257,7 +257,7 @@ class DriftUCB(PolicyBase):
     def _remember(self, x: Floats, reward: float, fired: int) -> int:
         """Remember one of the first rewards; if it is time, try frames on all of them. Returns what `learn` returns."""
         memo, count = self._memo, int(self._memo[scales.TRIED])
-        if not x.any() or not np.isfinite(x).all():
+        if not frames.can_tell(x):
             return fired
         room = self._seen
         if count == len(room):

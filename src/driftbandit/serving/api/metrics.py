@@ -60,13 +60,16 @@ class _Collector:
         yield from _connections(self._app)
         yield GaugeMetricFamily("driftbandit_streams", "Open streams", value=self._service.streams)
         yield GaugeMetricFamily("driftbandit_exports", "Exports of logs under way", value=self._service.exports)
-        if runner.engine is not None:
+        engine = runner.engine
+        if engine is not None:
             about = "Whether a snapshot or models that memory has no room for are being written"
-            yield GaugeMetricFamily("driftbandit_saving", about, value=float(runner.engine.busy))
+            yield GaugeMetricFamily("driftbandit_saving", about, value=float(engine.busy))
             about = "Bytes that models and open decisions take"
-            yield GaugeMetricFamily("driftbandit_memory_bytes", about, value=runner.engine.memory)
+            yield GaugeMetricFamily("driftbandit_memory_bytes", about, value=engine.memory)
             about = "Seconds by which the time of some loop is ahead of the clock, at most"
-            yield GaugeMetricFamily("driftbandit_loop_ahead_seconds", about, value=runner.engine.ahead())
+            yield GaugeMetricFamily("driftbandit_loop_ahead_seconds", about, value=engine.ahead())
+            about = "Seconds by which the time of some loop is behind the clock, at most: too many windows are due"
+            yield GaugeMetricFamily("driftbandit_loop_behind_seconds", about, value=engine.behind())
         if clock is not None:
             about = "Seconds by which the machine's clock was set ahead since the start"
             yield GaugeMetricFamily("driftbandit_clock_off_seconds", about, value=clock.off)

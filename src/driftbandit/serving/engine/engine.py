@@ -208,21 +208,31 @@ class Engine:
         """Take a reward; see `Commands.reward`."""
         return self.at_once(name).reward(decision_id, request)
 
-    def tick(self) -> None:
-        """Close the windows that are due, so few at a time that their models fit into memory."""
+    def tick(self, most: float = inf) -> None:
+        """Close the windows that are due, so few at a time that their models fit into memory.
+
+        Of each loop only about `most` are closed, and always some. If more are due, the loop's time stays behind, so
+        that whoever waits for an answer need not wait for all of them, and no reward is late because it waited.
+        """
         now = self._clock()
         for parts in self._loops.values():
             for loop in list(parts.here.values()):
+                loop.behind = 0
                 if loop.state.due.first <= loop.time_at(now):
                     self._touched.add(loop)
-                    self._keeper.guarded(loop, partial(self._close_due, loop, now))
+                    self._keeper.guarded(loop, partial(self._close_due, loop, now, most))
 
-    def _close_due(self, loop: Loop, now: int) -> None:
+    def _close_due(self, loop: Loop, now: int, most: float) -> None:
         state, latest = loop.state, loop.time_at(now)
+        closed = 0
         while state.due.first <= latest:
+            if closed >= most:
+                loop.behind = latest - state.time
+                break
             some = state.due.time_of(_CLOSED)
             until = latest if some is None else max(state.time, min(latest, some))
             loop.outbox.events.append(loop.close(until))
+            closed += _CLOSED
             if state.due.first <= latest:
                 self.commit()
                 self._touched.add(loop)
@@ -231,6 +241,10 @@ class Engine:
         """Seconds until the next window closes."""
         now = self._clock()
         return min((loop.state.due.first - loop.time_at(now) for loop in self._keeper.here()), default=inf) / 1000.0
+
+    def behind(self) -> float:
+        """Seconds by which the time of some loop is behind the clock, at most."""
+        return max((loop.behind for loop in self._keeper.here()), default=0) / 1000.0
 
     def ahead(self) -> float:
         """Seconds by which the time of some loop is ahead of the clock, at most."""

@@ -25,7 +25,7 @@ _SLICE = 256 << 10
 """About how many bytes of models go into a commit: a few milliseconds' work."""
 
 _REST = 3.0
-"""After a commit with a slice, how many times as long the commits go without: a snapshot takes a quarter of the time."""
+"""After a commit with a slice, how many times as long commits go without: a snapshot takes a quarter of the time."""
 
 _SPILL = 8 << 20
 """The same while memory is full."""

@@ -23,6 +23,10 @@ _GROUP = 1_000
 _TOGETHER = 200
 """About how many decisions are looked up together before they are dealt with."""
 
+_CLOSED = 1_000
+"""How many windows of a loop may close before others get their turn, besides as many as there were events before: no
+more are due in the long run."""
+
 _HOUSEKEEPING_S = 1.0
 _LAST_SNAPSHOT_S = 5.0
 """How long a snapshot may take when the service stops. Nothing is lost without it: the log has everything."""
@@ -106,6 +110,7 @@ class Runner(threading.Thread):
         self._backoff = Backoff()
         self.opened: asyncio.Future[None] = loop.create_future()
         self.started: asyncio.Future[None] = loop.create_future()
+        self._count = 0  # events of the last commit
         self.commits = 0
         self.failures = 0
         self.events = 0
@@ -196,7 +201,7 @@ class Runner(threading.Thread):
         """How long to sleep if nothing comes in."""
         if self.engine is None:
             return self._pause
-        wait = min(_HOUSEKEEPING_S, max(0.0, self.engine.until_due()))
+        wait = min(_HOUSEKEEPING_S, max(0.0, 0.0 if self.engine.behind() else self.engine.until_due()))
         return min(wait, self.engine.rest) if self.engine.busy else wait
 
     def _turn(self, engine: Engine) -> None:
@@ -209,7 +214,7 @@ class Runner(threading.Thread):
         futures = [future for _, _, future in taken]
         results: list[Any] = []
         try:
-            engine.tick()
+            engine.tick(_CLOSED + self._count)
             taken.reverse()
             while taken:
                 self._carry_out(engine, taken, results)
@@ -227,7 +232,7 @@ class Runner(threading.Thread):
 
     def _commit(self, engine: Engine) -> None:
         started = time.perf_counter()
-        count = engine.commit()
+        self._count = count = engine.commit()
         if count:
             self.commits += 1
             self.events += count

@@ -73,6 +73,9 @@ class Loop:
         Number of the event until which counts, and a model that scopes share, are not exact; see `erasing`.
     ahead : int
         Milliseconds by which its time is ahead of the service's clock, if the clock was set back between two starts.
+    behind : int
+        Milliseconds by which its time is behind, while more windows are due than there is time to close; see
+        `Engine.tick`.
     """
 
     __slots__ = (
@@ -85,6 +88,7 @@ class Loop:
         "_room",
         "_window",
         "ahead",
+        "behind",
         "blurred_until",
         "bounds",
         "known",
@@ -106,13 +110,13 @@ class Loop:
         self.state = State()
         self.outbox = Outbox(number, shard)
         self.known: dict[str, ClosedRow] = {}
-        self.ahead = 0
+        self.ahead = self.behind = 0
         self.blurred_until = 0
         self._build(None, None)
 
     def time_at(self, now: int) -> int:
         """The loop's time when the service's clock shows `now`; it never runs backwards."""
-        return max(now + self.ahead, self.state.time)
+        return max(now + self.ahead - self.behind, self.state.time)
 
     # Settings ------------------------------------------------------------------------------------------------------
 
