@@ -27,7 +27,7 @@ class Naive:
         self.born += 1
 
     def judged(self, m, pool):
-        """Of every arm: the mean and width of the member, the badness that its auditor sees, and the auditor's doubt."""
+        """Of every arm: the mean and width of the member, the badness that its auditor sees, and how much it may be."""
         radius = self.noise**2 * math.sqrt(self.dim * math.log(1 + m["n"] / (self.ridge * self.delta)))
         inverse = np.linalg.inv(m["A"])
         theta = inverse @ m["b"]
