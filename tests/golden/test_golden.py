@@ -16,7 +16,9 @@ spec.loader.exec_module(worlds)
 
 GOLDEN = json.loads((HERE / "traces.json").read_text())
 
-LATE = ["dlinucb-auto-clicks", "master-quick"]  # detect nothing in 180 rounds
+# Most of the time without the compiler is theirs: fewer rounds, with shifts that come sooner. The others need 280, in
+# which a window of 200 fills.
+SLOW = ["pooled-scopes", "ucb-glm", "driftucb", "dyclu", "exp-discounts", "denband", "discounted-linucb"]
 
 
 @pytest.mark.parametrize("name", worlds.BUILDERS)
@@ -35,11 +37,11 @@ def test_the_traces_are_worth_guarding():
 @pytest.mark.parametrize(
     ("names", "world"),
     [
-        ([name for name in worlds.BUILDERS if name not in LATE], {"horizon": 180, "period": 80}),
-        (LATE, {"horizon": 280}),
+        ([name for name in worlds.BUILDERS if name not in SLOW], {"horizon": 280}),
+        (SLOW, {"horizon": 180, "period": 80}),
         (["dlinucb", "linucb"], {"dim": 25, "shift": 0.6, "horizon": 120}),
     ],
-    ids=["180 rounds of nearly every policy", "280 of the others", "pools large enough for a matrix product"],
+    ids=["280 rounds of most policies", "180 of the slow ones", "pools large enough for a matrix product"],
 )
 def test_the_same_lines_without_the_compiler_make_the_same_choices(names, world):
     result = subprocess.run(
