@@ -21,17 +21,23 @@ def name(page):
 WITH_CODE = [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))]
 
 
+@pytest.fixture(scope="module")
+def runner():
+    """Runs scripts in processes of their own, without importing NumPy, Numba and SciPy anew for each."""
+    command = [sys.executable, "-W", "error", str(Path(__file__).with_name("scripts.py"))]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+
+
 @pytest.mark.parametrize("page", WITH_CODE, ids=name)
-def test_python_blocks_run(page, tmp_path):
+def test_python_blocks_run(page, tmp_path, runner):
     code = "\n".join(BLOCK.findall(page.read_text(encoding="utf-8")))
     script = tmp_path / "page.py"
     script.write_text(code, encoding="utf-8")
     if page.name == "service.md":
         export_logs(tmp_path)
-    result = subprocess.run(
-        [sys.executable, "-W", "error", str(script)], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert result.returncode == 0, result.stderr
+    print(script, file=runner.stdin, flush=True)
+    assert runner.stdout.readline() == "0\n", script.with_suffix(".out").read_text(encoding="utf-8")
 
 
 def export_logs(folder):

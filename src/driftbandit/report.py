@@ -6,8 +6,9 @@ import base64
 import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,15 +54,16 @@ def publish(artefact: Artefact, out: str | os.PathLike[str]) -> list[Path]:
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     files = []
+    png = cache(_png)  # drawing takes long: once for the file and the page
     for name, figure in artefact.figures.items():
         files.append(folder / f"{name}.png")
-        files[-1].write_bytes(_png(figure))
+        files[-1].write_bytes(png(figure))
     parts = [f"## {table.title}\n\n{table.markdown()}\n\n{table.note}\n" for table in artefact.tables]
     markdown = f"# {artefact.title}\n\n" + "\n\n".join([*artefact.text, *parts]).rstrip() + "\n"
     for suffix, content in (
         ("md", markdown),
         ("json", json.dumps(artefact.data, indent=2) + "\n"),
-        ("html", page(artefact.title, [artefact])),
+        ("html", _page(artefact.title, [artefact], {}, png)),
     ):
         files.append(folder / f"{artefact.name}.{suffix}")
         files[-1].write_text(content, encoding="utf-8")
@@ -80,7 +82,16 @@ def page(title: str, artefacts: Sequence[Artefact], left_out: Mapping[str, str] 
     left_out : mapping, optional
         What is missing, by name, and why.
     """
-    return str(_templates.render("report.html", title=title, artefacts=artefacts, left_out=left_out or {}))
+    return _page(title, artefacts, left_out or {}, _png)
+
+
+def _page(
+    title: str, artefacts: Sequence[Artefact], left_out: Mapping[str, str], png: Callable[[Figure], bytes]
+) -> str:
+    def picture(figure: Figure) -> str:
+        return base64.b64encode(png(figure)).decode()
+
+    return str(_templates.render("report.html", title=title, artefacts=artefacts, left_out=left_out, picture=picture))
 
 
 def _png(figure: Figure) -> bytes:
@@ -90,8 +101,4 @@ def _png(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def _base64_png(figure: Figure) -> str:
-    return base64.b64encode(_png(figure)).decode()
-
-
-_templates = Templates("driftbandit", base64_png=_base64_png)
+_templates = Templates("driftbandit")

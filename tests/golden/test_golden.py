@@ -16,6 +16,10 @@ spec.loader.exec_module(worlds)
 
 GOLDEN = json.loads((HERE / "traces.json").read_text())
 
+# Most of the time without the compiler is theirs: fewer rounds, with shifts that come sooner. The others need 280, in
+# which a window of 200 fills.
+SLOW = ["pooled-scopes", "ucb-glm", "driftucb", "dyclu", "exp-discounts", "denband", "discounted-linucb"]
+
 
 @pytest.mark.parametrize("name", worlds.BUILDERS)
 def test_choices_have_not_changed(name):
@@ -32,8 +36,12 @@ def test_the_traces_are_worth_guarding():
 
 @pytest.mark.parametrize(
     ("names", "world"),
-    [(list(worlds.BUILDERS), {"horizon": 280}), (["dlinucb", "linucb"], {"dim": 25, "shift": 0.6, "horizon": 120})],
-    ids=["280 rounds of every policy", "pools large enough for a matrix product"],
+    [
+        ([name for name in worlds.BUILDERS if name not in SLOW], {"horizon": 280}),
+        (SLOW, {"horizon": 180, "period": 80}),
+        (["dlinucb", "linucb"], {"dim": 25, "shift": 0.6, "horizon": 120}),
+    ],
+    ids=["280 rounds of most policies", "180 of the slow ones", "pools large enough for a matrix product"],
 )
 def test_the_same_lines_without_the_compiler_make_the_same_choices(names, world):
     result = subprocess.run(

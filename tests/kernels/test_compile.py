@@ -121,11 +121,11 @@ class TestNotice:
 
     def test_a_command_says_it_once_however_many_processes_compile(self, tmp_path):
         script = str(Path(sys.executable).with_name("driftbandit"))
-        options = ["--policies", "linucb", "--seeds", "2", "--horizon", "20", "--processes", "2", "--fresh"]
+        options = ["--policies", "ucb1", "--seeds", "2", "--horizon", "20", "--processes", "2", "--fresh"]
         assert self.errors(tmp_path, script, "compare", *options) == SAID
         assert self.errors(tmp_path, script, "compare", *options) == "", "loaded from the cache"
 
     def test_a_command_that_speaks_to_a_program_stays_silent(self, tmp_path):
         script = str(Path(sys.executable).with_name("driftbandit"))
-        options = ["--policies", "linucb", "--seeds", "1", "--horizon", "20", "--processes", "1", "--json"]
+        options = ["--policies", "ucb1", "--seeds", "1", "--horizon", "20", "--processes", "1", "--json"]
         assert self.errors(tmp_path, script, "compare", *options) == ""

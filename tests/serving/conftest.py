@@ -112,7 +112,7 @@ class Server:
             self.kill(signal.SIGTERM)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def postgresql() -> Iterator[str]:
     """Address of a PostgreSQL server of its own, or of the one that runs already."""
     if "DRIFTBANDIT_POSTGRESQL" in os.environ:
@@ -138,7 +138,7 @@ def database(postgresql: str) -> str:
     return postgresql.replace("/postgres?", f"/{name}?")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def forks() -> Iterator[Forks]:
     forks = Forks()
     yield forks

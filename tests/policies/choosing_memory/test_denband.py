@@ -26,28 +26,28 @@ class Naive:
         self.members.append(fresh | {"A": self.ridge * np.eye(self.dim)})
         self.born += 1
 
-    def widths(self, m, x):
+    def judged(self, m, pool):
+        """Of every arm: the mean and width of the member, the badness that its auditor sees, and how much it may be."""
         radius = self.noise**2 * math.sqrt(self.dim * math.log(1 + m["n"] / (self.ridge * self.delta)))
         inverse = np.linalg.inv(m["A"])
         theta = inverse @ m["b"]
         seen = self.history[max(m["born"], len(self.history) - self.window) :]
-        gram, moment = self.ridge * np.eye(self.dim), np.zeros(self.dim)
-        for past, reward in seen:
-            gram += np.outer(past, past)
-            moment += past * (reward - past @ theta)
-        inverse_gram = np.linalg.inv(gram)
-        bad = abs(x @ inverse_gram @ moment)
-        doubt = self.audit * self.noise * math.sqrt(x @ inverse_gram @ x)
-        return x @ theta, (radius + math.sqrt(self.ridge)) * math.sqrt(x @ inverse @ x), bad, doubt
+        past = np.array([x for x, _ in seen]).reshape(-1, self.dim)
+        inverse_gram = np.linalg.inv(self.ridge * np.eye(self.dim) + past.T @ past)
+        moment = past.T @ (np.array([reward for _, reward in seen]) - past @ theta)
+        bad = np.abs(pool @ inverse_gram @ moment)
+        doubt = self.audit * self.noise * np.sqrt(((pool @ inverse_gram) * pool).sum(axis=1))
+        width = (radius + math.sqrt(self.ridge)) * np.sqrt(((pool @ inverse) * pool).sum(axis=1))
+        return zip(pool @ theta, width, bad, doubt, strict=True)
 
-    def admissible(self, x):
-        judged = [(m, *self.widths(m, x)) for m in self.members]
-        return [row for row in judged if row[3] <= row[4] + row[2] + self.slack]
+    def admissible(self, pool):
+        """For every arm, the members whose badness is no more than they may have, with their numbers."""
+        by_arm = zip(*([(m, *row) for row in self.judged(m, pool)] for m in self.members), strict=True)
+        return [[row for row in rows if row[3] <= row[4] + row[2] + self.slack] for rows in by_arm]
 
     def choose(self, pool, arms=None):
         scores = []
-        for x in pool:
-            fine = self.admissible(x)
+        for x, fine in zip(pool, self.admissible(pool), strict=True):
             if fine:
                 _, mean, width, _, _ = min(fine, key=lambda row: row[3] - row[4])
                 scores.append(mean + width)
@@ -56,7 +56,7 @@ class Naive:
         return int(np.argmax(np.array(scores) >= max(scores) - TIE))
 
     def learn(self, x, reward, arm=None):
-        fine = self.admissible(x)
+        (fine,) = self.admissible(x[None])
         self.rounds += 1
         if not fine:
             self.events.append((self.rounds, "spawned", self.born))
@@ -68,7 +68,7 @@ class Naive:
             self.create()
             self.members[-1]["born"] = len(self.history)
             self.rounds += 1
-            fine = self.admissible(x)
+            (fine,) = self.admissible(x[None])
             fine = [row for row in fine if row[0] is self.members[-1]]
         min(fine, key=lambda row: row[3] - row[4])[0]["led"] = self.rounds
         for m, mean, width, _, _ in fine:

@@ -88,7 +88,7 @@ def snapshot(policy):
 
 def test_follows_its_steps():
     naive, policy = Naive(3, 0.1), DyClu(3, 0.1, explore=0.3)
-    for user, pool, means, noise in stream(0, 900, users=6, dim=3, kinds=2, period=300):
+    for user, pool, means, noise in stream(0, 600, users=6, dim=3, kinds=2, period=200):
         index = policy.choose(pool, scope=user)
         assert index == naive.choose(pool, user)
         naive.learn(pool[index], means[index] + noise, user)

@@ -140,7 +140,10 @@ def test_a_lease_is_renewed_again_after_its_connection_broke(database: str) -> N
     store = PostgreSQLStore(database, shards=2, lease=0.5)
     store.hold()
     with psycopg.connect(database, autocommit=True) as admin:
-        others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'UPDATE processes%'"
+        others = (
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND query LIKE 'UPDATE processes%'"
+        )
         deadline = time.monotonic() + 30
         while not admin.execute(others).fetchall():
             assert time.monotonic() < deadline
