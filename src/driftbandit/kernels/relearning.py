@@ -1,4 +1,4 @@
-"""DriftUCB learns its first rewards again: in a better frame, or from what is believed before any reward."""
+"""DriftUCB learns many rewards in one go: new ones, or its first ones again, in a better frame or from a belief."""
 
 from __future__ import annotations
 
@@ -29,6 +29,16 @@ from driftbandit.kernels.scales import (
 
 _TOO_LARGE = 100.0  # a typical |x|^2 that differs from the unit by this factor shows that the unit was wrong
 _TOLD = 10.0  # rewards' worth of noise that being told the noise counts for
+
+
+@jit
+def learn_many(rules: Floats, memo: Floats, bank: Floats, features: Floats, rewards: Floats) -> tuple[int, int]:
+    """Learn rewards until one raises an alarm or is not usable; how many were shown, and what `learn` said last."""
+    for t in range(len(rewards)):
+        fired = learn(rules, memo, bank, features[t], rewards[t])
+        if fired != 0:
+            return t + 1, fired
+    return len(rewards), 0
 
 
 @jit

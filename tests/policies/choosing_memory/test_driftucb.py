@@ -346,3 +346,51 @@ def test_memory_stays_flat():
         if t in (frames.TRIAL, 4999):
             sizes.append(sum(array.nbytes for name, array in policy.state().items() if not name.startswith("log")))
     assert sizes[0] == sizes[1]
+
+
+@pytest.mark.parametrize("batch", [1, 7, 100, 3_000])
+@pytest.mark.parametrize("clicks", [False, True])
+def test_many_rewards_are_learned_as_one_after_the_other(batch, clicks):
+    rng = np.random.default_rng(1)
+    xs = rng.standard_normal((3_000, 4))
+    rewards = xs[:, 0] * np.repeat([1.0, -1.0], 1_500) + 0.1 * rng.standard_normal(3_000)
+    if clicks:
+        rewards = (rewards > 0.0).astype(float)
+    one, many = DriftUCB(4), DriftUCB(4)
+    changes = [change for x, reward in zip(xs, rewards.tolist(), strict=True) for change in one.learn(x, reward)]
+    assert changes
+    found, at = [], 0
+    while at < len(xs):
+        learned, revealed, before = many.learn_many(xs[at : at + batch], rewards[at : at + batch])
+        at += learned
+        found += revealed
+        if revealed:
+            assert revealed[-1].round == at, "it stops at a change"
+            np.testing.assert_array_equal(before, many.weights_before_change)
+    assert found == changes
+    assert many.rounds == one.rounds
+    for name, value in one.state().items():
+        np.testing.assert_array_equal(many.state()[name], value, name)
+
+
+@pytest.mark.parametrize("start", [0, 400])
+def test_many_rewards_stop_before_one_that_is_not_usable(start):
+    rng = np.random.default_rng(2)
+    xs, rewards = rng.standard_normal((start + 5, 2)), rng.standard_normal(start + 5)
+    xs[start + 2] = np.inf
+    policy = DriftUCB(2)
+    policy.learn_many(xs[:start], rewards[:start]) if start else None
+    assert policy.learn_many(xs[start:], rewards[start:])[:2] == (2, ())
+    before = policy.state()
+    with pytest.raises(ValueError, match=r"not finite|inf"):
+        policy.learn_many(xs[start + 2 :], rewards[start + 2 :])
+    for name, value in before.items():
+        np.testing.assert_array_equal(policy.state()[name], value, name)
+    assert policy.learn_many(xs[start + 3 :], rewards[start + 3 :])[0] == 2
+    assert policy.rounds == start + 4
+
+
+@pytest.mark.parametrize("rewards", [[1.0], [1.0, np.nan], [[1.0, 2.0]], [1.0, np.inf], [1.0, 2.0, 3.0]])
+def test_many_rewards_must_fit(rewards):
+    with pytest.raises(ValueError, match=r"rewards: expected 2 finite numbers"):
+        DriftUCB(2).learn_many(np.ones((2, 2)), np.array(rewards))

@@ -20,7 +20,7 @@ from driftbandit.models import RewardModel
 from driftbandit.policies.base import MemberPolicy
 from driftbandit.policies.choosing_memory import dlinucb_settings as read
 from driftbandit.policies.choosing_memory.click_warning import warn_of_scale
-from driftbandit.policies.choosing_memory.many_rewards import learn_many
+from driftbandit.policies.choosing_memory.many_rewards import learn_many_dlinucb
 from driftbandit.policies.choosing_memory.members import EVIDENCE, Member, change_of, check_members, describe
 from driftbandit.policies.choosing_memory.unknown_noise import CLICK_EVIDENCE
 from driftbandit.policies.entry import Brief, Entry, Variants, from_brief
@@ -239,7 +239,7 @@ class DLinUCB(MemberPolicy):
         """Whether `learn_many` can be used: it needs a given noise and a model that can judge many rewards at once."""
         return self._watch.learns_many and self._model.judges_many
 
-    learn_many = learn_many
+    learn_many = learn_many_dlinucb
 
     def _after_restore(self) -> None:
         check_members(self._bank, self._ledger, self._leader, self._count, self.max_members)

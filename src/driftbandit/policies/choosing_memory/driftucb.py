@@ -35,6 +35,7 @@ from driftbandit.kernels.evidence import RUNGS, clear, rung_size
 from driftbandit.kernels.experts import BELIEVES
 from driftbandit.policies.base import PolicyBase
 from driftbandit.policies.choosing_memory.explanation import Expert, Explanation
+from driftbandit.policies.choosing_memory.many_rewards import learn_many_driftucb
 from driftbandit.policies.entry import Entry, Variants, from_brief
 
 _ROUNDING = 1e-6
@@ -190,8 +191,16 @@ class DriftUCB(PolicyBase):
         if fired < 0:
             raise self._not_usable(x)
         self.rounds += 1
-        if not fired:
-            return ()
+        return self._report_alarm() if fired else ()
+
+    @property
+    def learns_many(self) -> bool:
+        """Whether `learn_many` may be called instead of `learn`."""
+        return True
+
+    learn_many = learn_many_driftucb
+
+    def _report_alarm(self) -> tuple[Change, ...]:
         log_evidence, threshold, age = self._memo[scales.ALARM_EVIDENCE : scales.ALARM_AGE + 1].tolist()
         facts = {"log_evidence": log_evidence, "threshold": threshold, "shift_at": self.rounds - age}
         return self._report(Change(self.rounds, "restarted", 0, facts))
