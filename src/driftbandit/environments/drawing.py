@@ -132,6 +132,8 @@ def _path(settings: World, catalogue: Floats, rng: Generator) -> tuple[Floats, I
 
 
 def _jumps(settings: World, catalogue: Floats, rng: Generator, count: int, draw: paths.Draw) -> Floats:
+    if settings.rule == "exact":
+        return paths.exact_jumps(rng, count, draw, settings.shift)
     closed = settings.path == "recurring"
     if settings.rule == "distance":
         return paths.jumps(
