@@ -92,9 +92,9 @@ def exact_jumps(rng: Generator, count: int, draw: Draw, size: float) -> Floats:
     """
     angle = 2.0 * np.arcsin(size / 2.0)
     thetas = [draw(rng, 1)[0]]
-    for aside in rng.standard_normal((count - 1, len(thetas[0]))):
+    for drawn in rng.standard_normal((count - 1, len(thetas[0]))):
         old = thetas[-1]
-        aside -= (aside @ old) * old
+        aside = drawn - (drawn @ old) * old
         new = np.cos(angle) * old + np.sin(angle) * aside / np.linalg.norm(aside)
         thetas.append(new / np.linalg.norm(new))
     return np.array(thetas)

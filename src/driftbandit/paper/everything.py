@@ -22,6 +22,7 @@ class PaperArtefact(StrEnum):
     TABLE1 = "table1"
     FIGURE2 = "figure2"
     RHO = "rho"
+    GROWTH = "growth"
     FIGURE3 = "figure3"
     FIGURE4 = "figure4"
     FIGURE5 = "figure5"
