@@ -23,6 +23,7 @@ class PaperArtefact(StrEnum):
     FIGURE2 = "figure2"
     RHO = "rho"
     GROWTH = "growth"
+    SENSITIVITY = "sensitivity"
     FIGURE3 = "figure3"
     FIGURE4 = "figure4"
     FIGURE5 = "figure5"
