@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from driftbandit.environments.rounds import Environment
 from driftbandit.evaluation.compare import file_name, play
 from driftbandit.evaluation.detection import Detection, alarm_rounds
-from driftbandit.evaluation.fingerprints import run_key
+from driftbandit.evaluation.fingerprints import builder_fingerprint, joined_key, run_key, world_fingerprint
 from driftbandit.evaluation.trace import Trace
 from driftbandit.evaluation.workers import as_processes, check_travels, work_off
 from driftbandit.files import whole_file
@@ -145,13 +145,17 @@ def play_study(
 def _left(scenarios: Mapping[str, Place], folder: str, fresh: bool) -> list[_Job]:
     """What no file holds, or only a file that other code or other settings made."""
     jobs = []
+    # A builder plays in many worlds with many seeds, and takes longer to fingerprint than a run to look up.
+    builders = {id(build): build for place in scenarios.values() for build in place.policies.values()}
+    made_by = {} if fresh else {which: builder_fingerprint(build) for which, build in builders.items()}
     for name, place in scenarios.items():
+        world = "" if fresh else world_fingerprint(place.environment)
         for seed in place.seeds:
             done = {} if fresh else _read(folder, name, seed)
             left = {
                 policy: build
                 for policy, build in place.policies.items()
-                if policy not in done or done[policy][0] != run_key(place.environment, seed, policy, build)
+                if policy not in done or done[policy][0] != joined_key(world, seed, policy, made_by[id(build)])
             }
             if left:
                 jobs.append(_Job(name, place.environment, seed, left, folder))
