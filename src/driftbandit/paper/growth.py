@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Unpack
 
-import numpy as np
-
 from driftbandit.evaluation.compare import CompareOptions
 from driftbandit.evaluation.paired import Paired, paired
-from driftbandit.evaluation.results import Table, mean_and_std, number_of
+from driftbandit.evaluation.results import Table, number_of
 from driftbandit.evaluation.study import Place, play_study
+from driftbandit.paper.cells import seeds_cell
 from driftbandit.paper.growth_axes import (
     AXES,
     PAIRS,
@@ -28,7 +27,7 @@ from driftbandit.paper.growth_axes import (
     slope,
 )
 from driftbandit.paper.growth_picture import growth_figure
-from driftbandit.paper.table1 import COLUMNS
+from driftbandit.paper.table1_columns import COLUMNS
 from driftbandit.report import Artefact
 
 
@@ -89,8 +88,7 @@ def _with_interval(found: Found, axis: Axis, policy: str) -> str:
 def axis_table(found: Found, axis: Axis) -> Table:
     """Regret of every policy along one axis, the bound, and how many shifts were found."""
     lines = [
-        (title, *(mean_and_std(row.mean(), _spread(row)) for row in regrets(found, axis, policy)))
-        for policy, (title, _) in POLICIES.items()
+        (title, *(seeds_cell(row) for row in regrets(found, axis, policy))) for policy, (title, _) in POLICIES.items()
     ]
     lines.append(("bound of Theorem 3.3", *(f"{value:,.0f}" for value in promised(axis)[0])))
     for policy in ("dlinucb", "driftucb"):
@@ -102,10 +100,6 @@ def axis_table(found: Found, axis: Axis) -> Table:
                 (f"shifts found by {POLICIES[policy][0]}", *(f"{hits} of {hits + missed}" for hits, missed in counts))
             )
     return Table(axis.title, (axis.label, *(f"{value:,g}" for value in axis.values)), tuple(lines))
-
-
-def _spread(row: np.ndarray[Any, np.dtype[np.float64]]) -> float:
-    return float(row.std(ddof=1)) if len(row) > 1 else float("nan")
 
 
 def _total(found: Found, axis: Axis, at: float, policy: str, what: str) -> int:
@@ -125,8 +119,8 @@ def member_table(found: Found) -> Table:
     lines = []
     for pair in PAIRS:
         for policy in pair:
-            rows = [np.array([result.regret for result in found[column.name, policy]]) for column in COLUMNS]
-            lines.append((POLICIES[policy][0], *(mean_and_std(row.mean(), _spread(row)) for row in rows)))
+            rows = [[result.regret for result in found[column.name, policy]] for column in COLUMNS]
+            lines.append((POLICIES[policy][0], *(seeds_cell(row) for row in rows)))
         lines.append(("  difference", *map(str, several_against_one(found, *pair))))
     return Table(
         "Several members against one",

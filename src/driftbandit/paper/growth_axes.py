@@ -12,7 +12,7 @@ from driftbandit.core import Floats
 from driftbandit.environments import World
 from driftbandit.evaluation.intervals import Interval, bootstrap
 from driftbandit.evaluation.study import Result
-from driftbandit.paper.table1 import COLUMNS
+from driftbandit.paper.table1_columns import COLUMNS
 from driftbandit.paper.theory import stage_bound
 from driftbandit.policies.registry import REGISTRY, Builder
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, NullLocator
 
 from driftbandit.paper.growth_axes import AXES, PAIRS, POLICIES, Axis, Found, promised, promised_slopes, regrets, slope
-from driftbandit.paper.table1 import COLUMNS
+from driftbandit.paper.table1_columns import COLUMNS
 from driftbandit.plots import COLOURS, Picture
 
 _STYLES: dict[str, dict[str, Any]] = {

@@ -17,8 +17,9 @@ from driftbandit.environments import World
 from driftbandit.evaluation.compare import CompareOptions
 from driftbandit.evaluation.results import Table, mean_and_std, number_of
 from driftbandit.evaluation.study import Place, Result, play_study
+from driftbandit.paper.cells import spread
 from driftbandit.paper.sensitivity_picture import sensitivity_figure
-from driftbandit.paper.table1 import COLUMNS
+from driftbandit.paper.table1_columns import COLUMNS
 from driftbandit.paper.theory import advise
 from driftbandit.policies.registry import REGISTRY, Builder, title_of
 from driftbandit.report import Artefact
@@ -192,7 +193,7 @@ def _reading(shifts: Sequence[Result], still: Sequence[Result]) -> Reading:
     regret = [result.regret for result in shifts]
     return Reading(
         regret=float(np.mean(regret)),
-        regret_std=float(np.std(regret, ddof=1)) if len(regret) > 1 else float("nan"),
+        regret_std=spread(regret),
         found=sum(result.found for result in shifts),
         missed=sum(result.missed for result in shifts),
         still_regret=float(np.mean([result.regret for result in still])),
