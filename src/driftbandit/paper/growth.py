@@ -6,8 +6,11 @@ slope of the paper's bound (Theorem 3.3) over the same worlds.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, Unpack
+
+import numpy as np
 
 from driftbandit.evaluation.compare import CompareOptions
 from driftbandit.evaluation.paired import Paired, paired
@@ -16,6 +19,7 @@ from driftbandit.evaluation.study import Place, play_study
 from driftbandit.paper.cells import seeds_cell
 from driftbandit.paper.growth_axes import (
     AXES,
+    CHANGES,
     PAIRS,
     POLICIES,
     Axis,
@@ -56,7 +60,12 @@ def run(
             "A slope is that of a line through log regret over log number, with a 95 % interval from a bootstrap over "
             "seeds. A slope of 1 means proportional, 0 means that the number makes no difference.",
         ],
-        tables=[slope_table(found), *(axis_table(found, axis) for axis in AXES), member_table(found)],
+        tables=[
+            slope_table(found),
+            cost_table(found),
+            *(axis_table(found, axis) for axis in AXES),
+            member_table(found),
+        ],
         figures={"growth": growth_figure(found)},
         data=_data(found),
     )
@@ -80,9 +89,34 @@ def slope_table(found: Found) -> Table:
     )
 
 
-def _with_interval(found: Found, axis: Axis, policy: str) -> str:
-    fitted = slope(found, axis, policy)
+def _with_interval(found: Found, axis: Axis, policy: str, first: int | None = None) -> str:
+    fitted = slope(found, axis, policy, first)
     return f"{fitted.estimate:.2f} [{fitted.low:.2f}, {fitted.high:.2f}]"
+
+
+def cost_table(found: Found) -> Table:
+    """What one more stage costs, from point to point along the number of stages."""
+    stages = CHANGES.values
+    lines = []
+    for policy, (title, _) in POLICIES.items():
+        means = regrets(found, CHANGES, policy).mean(axis=1)
+        costs = (np.diff(means) / np.diff(stages)).tolist()
+        lines.append((title, *(f"{cost:.1f}" for cost in costs), _with_interval(found, CHANGES, policy, _FEW)))
+    return Table(
+        "Regret of one more stage",
+        (
+            "policy",
+            *(f"{few:g} to {many:g} stages" for few, many in itertools.pairwise(stages)),
+            f"slope, {stages[0]:g} to {stages[_FEW - 1]:g} stages",
+        ),
+        tuple(lines),
+        "The same cost everywhere means that regret is a straight line. The first stage has no change to detect and "
+        "costs less, which lifts the slope of the logarithms above 1, the more so the fewer the stages.",
+    )
+
+
+_FEW = 3
+"""Points of the number of stages whose slope is shown apart."""
 
 
 def axis_table(found: Found, axis: Axis) -> Table:

@@ -12,7 +12,12 @@ from driftbandit.evaluation.results import Row
 from driftbandit.paper.table1_columns import COLUMNS, PAPER
 from driftbandit.plots import COLOURS, Picture, name_of
 
-_DRAWN = ("LinUCB, paper", "LinUCB as in Table 1: exploration 0.6", "LinUCB, exploration 100 times the noise")
+_DRAWN = {
+    "LinUCB, paper": "paper",
+    "LinUCB as in Table 1: exploration 0.6": "ours, exploration 0.6",
+    "LinUCB, exploration 100 times the noise": "exploration 100 times the noise",
+}
+"""Settings of LinUCB that are drawn, and what to call them."""
 
 
 def table1_figure(rows: Mapping[tuple[str, str], Row], gaps: Floats, tried: Mapping[str, Sequence[float]]) -> Picture:
@@ -77,7 +82,7 @@ def _draw_distances(axes: Axes, gaps: Floats) -> None:
 def _draw_noise(axes: Axes, tried: Mapping[str, Sequence[float]]) -> None:
     labels = [f"{column.noise:g}" for column in COLUMNS[:3]]
     for name, colour, marker in zip(_DRAWN, (COLOURS[2], COLOURS[0], COLOURS[1]), "Dos", strict=True):
-        axes.plot(range(3), tried[name], marker=marker, color=colour, label=name.removeprefix("LinUCB, "))
+        axes.plot(range(3), tried[name], marker=marker, color=colour, label=_DRAWN[name])
     axes.set_xticks(range(3), labels)
     axes.set_ylim(0.0, 560.0)
     axes.set_xlabel("noise")
