@@ -9,7 +9,7 @@ from scipy.special import erfinv
 
 from driftbandit import DLinUCB
 from driftbandit.kernels import windows
-from driftbandit.paper.table1 import COLUMNS
+from driftbandit.paper.table1_columns import COLUMNS
 from driftbandit.paper.theory import advise
 
 

@@ -22,6 +22,8 @@ class PaperArtefact(StrEnum):
     TABLE1 = "table1"
     FIGURE2 = "figure2"
     RHO = "rho"
+    GROWTH = "growth"
+    SENSITIVITY = "sensitivity"
     FIGURE3 = "figure3"
     FIGURE4 = "figure4"
     FIGURE5 = "figure5"

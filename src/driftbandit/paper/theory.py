@@ -73,6 +73,17 @@ class Advice:
         }
 
 
+def stage_bound(*, dim: int, period: int, noise: float, ridge: float, delta: float) -> float:
+    """Bound on the regret of one linear model in a stage without changes, R_Lin(S) in the paper.
+
+    >>> round(stage_bound(dim=10, period=800, noise=0.05, ridge=0.1, delta=0.01), 1)
+    64.6
+    """
+    return math.sqrt(dim * period * max(math.log(ridge + period / dim), 0.0)) * (
+        noise**2 * math.sqrt(dim * math.log(1.0 + period / (ridge * delta))) + math.sqrt(ridge)
+    )
+
+
 def advise(
     *,
     noise: float,
@@ -126,10 +137,8 @@ def advise(
     least_window = 2.0 * math.log(2.0 / window_delta) / margin**2 if margin > 0.0 else math.inf
     window_delta_ceiling = 1.0 / (2.0 * period)
     periods = math.ceil(horizon / period)
-    base = math.sqrt(dim * period * max(math.log(ridge + period / dim), 0.0)) * (
-        noise**2 * math.sqrt(dim * math.log(1.0 + period / (ridge * used))) + math.sqrt(ridge)
-    )
-    bound = 2.0 * periods * base + periods * (least_window + 4.0 / (1.0 - window_delta))
+    learning = stage_bound(dim=dim, period=period, noise=noise, ridge=ridge, delta=used)
+    bound = 2.0 * periods * learning + periods * (least_window + 4.0 / (1.0 - window_delta))
     doubt = spawn_delta + math.sqrt(math.log(1.0 / window_delta) / 2.0 / window)
     likely = math.ceil(doubt * window)
     misses = next((count for count in range(max(likely - 2, 0), likely + 2) if count / window >= doubt), window + 1)
