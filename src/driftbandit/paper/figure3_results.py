@@ -13,7 +13,7 @@ from driftbandit.evaluation.detection import ALARMS, Detection
 from driftbandit.evaluation.intervals import Interval
 from driftbandit.evaluation.replay import Replay, rate_ratio
 from driftbandit.evaluation.results import Table, detection_cells
-from driftbandit.paper.figure3_logs import HOURS, Prepared
+from driftbandit.paper.figure3_logs import HOURS, PLANS, Prepared
 
 Replays = Mapping[str, Mapping[str, Sequence[Replay]]]
 """Replays by side and policy, one per log; the side 'others' has users with other settings."""
@@ -24,13 +24,19 @@ CLAIMS = (
     ("users", "uniform-dLinUCB", "CLUB", "+25 %"),
     ("users", "N-dLinUCB", "N-LinUCB", "above"),
     ("users", "uniform-adTS", "uniform-LinUCB", "below"),
+    ("users", "WMDUCB1", "uniform-LinUCB", "below"),
+    ("users", "uniform-LR member", "uniform-LinUCB", "–"),
+    ("users", "uniform-LR member", "uniform-dLinUCB", "–"),
     ("articles", "dLinUCB", "LinUCB", "above"),
     ("articles", "adTS", "LinUCB", "below at first"),
+    ("articles", "LR member", "LinUCB", "–"),
 )
 """Side, two policies, and what the paper says about the rate of the first against that of the second."""
 
 
 SIDES = ("users", "articles")
+DETECTORS = ("dLinUCB", "LR member", "adTS", "WMDUCB1")
+"""How the names of policies that look for changes end."""
 
 
 class Side:
@@ -69,6 +75,14 @@ class Side:
             seconds.add([int(self.log.times[event]) + 1 for event, _ in mine], self.planted[lived], len(own))
 
 
+def counted(sides: Sequence[Side], name: str, runs: Sequence[Replay]) -> tuple[Detection, Detection]:
+    """Alarms of a policy's replays, one per side, against the planted changes: in rewards, and in seconds."""
+    rewards, seconds = Detection(), Detection()
+    for side, run in zip(sides, runs, strict=True):
+        side.count(name, run, rewards, seconds)
+    return rewards, seconds
+
+
 def rate_table(replays: Replays) -> Table:
     """Rate of every policy, beside the random logger's."""
     cells = []
@@ -92,7 +106,7 @@ def claims_table(replays: Replays) -> Table:
         pair = replays[kind][ours], replays[kind][theirs]
         cells.append((f"{kind}: {ours} over {theirs}", said, *_cells(rate_ratio(*pair)), _spread(*pair)))
         if kind == "articles":
-            late = [[_second_half(run) for run in runs] for runs in pair]
+            late = [[second_half(run) for run in runs] for runs in pair]
             cells.append(
                 ("  second half", "above" if ours == "dLinUCB" else "–", *_cells(rate_ratio(*late)), _spread(*late))
             )
@@ -108,10 +122,18 @@ def _spread(ours: Sequence[Replay], theirs: Sequence[Replay]) -> str:
     return f"{min(ratios):.2f} to {max(ratios):.2f}" if len(ratios) > 1 else "–"
 
 
-def _second_half(run: Replay) -> Replay:
+def second_half(run: Replay) -> Replay:
+    """The part of a replay in the second half of the log."""
     middle = len(run.logged) // 2
     late = run.matched >= middle
     return Replay(run.matched[late] - middle, run.rewards[late], run.logged[middle:], (), 0.0)
+
+
+def first_half(run: Replay) -> Replay:
+    """The part of a replay in the first half of the log."""
+    middle = len(run.logged) // 2
+    early = run.matched < middle
+    return Replay(run.matched[early], run.rewards[early], run.logged[:middle], (), 0.0)
 
 
 def detection_table(sides: Sequence[Side], replays: Replays) -> Table:
@@ -119,12 +141,9 @@ def detection_table(sides: Sequence[Side], replays: Replays) -> Table:
     cells = []
     for kind in SIDES:
         for name, runs in replays[kind].items():
-            if not name.endswith(("dLinUCB", "adTS")):
+            if not name.endswith(DETECTORS):
                 continue
-            rewards, seconds = Detection(), Detection()
-            here = [side for side in sides if side.kind == kind]
-            for side, run in zip(here, runs, strict=True):
-                side.count(name, run, rewards, seconds)
+            rewards, seconds = counted([side for side in sides if side.kind == kind], name, runs)
             hours = f"{seconds.median_delay / 3600:.1f} ({seconds.slow_delay / 3600:.1f})" if seconds.delays else "–"
             delay, missed, false = detection_cells(rewards)
             cells.append((f"{kind}: {name}", delay, hours, missed, false))
@@ -133,6 +152,31 @@ def detection_table(sides: Sequence[Side], replays: Replays) -> Table:
         "median (90 %); missed: of the changes in the life of every model; false: other alarms per 1,000 rewards."
     )
     return Table("Planted changes", ("side and policy", "delay", "hours", "missed", "false"), tuple(cells), note)
+
+
+def plans_table(
+    sides: Mapping[Prepared, Side], found: Mapping[tuple[str, str], Replay], policies: Sequence[str]
+) -> Table:
+    """Rates and detection of the shared policies by plan of change."""
+    cells = []
+    for plan in dict.fromkeys(log.plan for log in sides):
+        logs = [log for log in sides if log.plan == plan]
+        for name in policies:
+            runs = [found[f"users-{log.name}", name] for log in logs]
+            rewards, _ = counted([sides[log] for log in logs], name, runs)
+            detects = name.endswith(DETECTORS)
+            alarms = f"{_alarms(runs) / len(logs):.1f}" if detects else "–"
+            quality = detection_cells(rewards if detects else None)
+            cells.append((f"{plan}: {name}", *_cells(rate_ratio(runs)), alarms, *quality))
+    counts = ", ".join(f"{plan} {sum(log.plan == plan for log in sides)}" for plan in PLANS)
+    low, high = PLANS["hard"]["clicks"]
+    note = (
+        f"Number of logs: {counts}. easy: as above. hard: click rates between {low:g} and {high:g}, and a change moves "
+        f"the tastes for {PLANS['hard']['share']:.0%} of the articles to other features, instead of turning all of "
+        "them around. none: as easy, without a change; all alarms are false. alarms: per log; other columns as above."
+    )
+    headings = ("plan and policy", "normalised", "interval", "alarms", "delay", "missed", "false")
+    return Table("Easy, hard and no changes", headings, tuple(cells), note)
 
 
 def settings_table(replays: Replays, note: str) -> Table:
