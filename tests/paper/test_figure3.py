@@ -96,7 +96,7 @@ def test_a_replay_that_is_missing_or_damaged_is_run_again(tmp_path):
 
 @pytest.mark.parametrize("plan", [True, False])
 def test_a_log_that_is_there_is_used_and_named_for_what_it_is(tmp_path, plan):
-    """Without the plan beside it, a made-up log cannot be told from Yahoo!'s own; lines that are skipped are counted."""
+    """Without the plan beside it, a made-up log cannot be told from Yahoo!'s own; skipped lines are counted."""
     yahoo = tmp_path / "data" / "yahoo"
     spoiled = {"empty line": 0.01}
     made = write_synthetic(yahoo, 6000, seed=1, days=2, lifetime=(20.0, 40.0), candidates=5, blemishes=spoiled)

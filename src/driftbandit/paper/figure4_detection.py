@@ -24,7 +24,7 @@ from driftbandit.policies.registry import Builder, title_of
 
 WITHIN = 300
 """Rewards after a change in which an alarm counts as an answer to it."""
-ROTATIONS = 2000
+ROTATIONS = 1000
 
 FIRST_TUNING_SEED, TUNING_SEEDS = 100, 3
 
