@@ -31,6 +31,7 @@ from driftbandit.paper.figure3_policies import (
     USERS,
     club,
 )
+from driftbandit.paper.figure3_ratios import Ratios
 from driftbandit.paper.figure3_results import (
     SIDES,
     Replays,
@@ -91,7 +92,7 @@ def run(
         logs = _logs(data, lines, groups, seeds, out)
         prepare(logs, **settings)
         found = replay_all(_streams(logs), out=out, **settings)
-        return _artefact(logs, found, out / "members", settings["fresh"])
+        return _artefact(logs, found, out, settings["fresh"])
 
 
 def _logs(data: str | None, lines: int | None, groups: int, seeds: Sequence[int], out: Path) -> list[Prepared]:
@@ -126,7 +127,8 @@ def _user_side(name: str, build: Any, log: Prepared) -> Entrant:
     return Entrant(partial(club, groups=log.groups) if build is club else build, str(log.scopes) if grouped else "")
 
 
-def _artefact(logs: Sequence[Prepared], found: Found, kept: Path, fresh: bool) -> Artefact:
+def _artefact(logs: Sequence[Prepared], found: Found, out: Path, fresh: bool) -> Artefact:
+    ratio = Ratios(out / "ratios.json", fresh)
     easy = [log for log in logs if log.plan == "easy"]
     sides = [Side(log, kind) for log in easy for kind in SIDES]
     replays = {
@@ -139,20 +141,22 @@ def _artefact(logs: Sequence[Prepared], found: Found, kept: Path, fresh: bool) -
     }
     made_up = easy[0].made_up
     kind = ("made-up log" if made_up else "log") + " in the R6A format"
-    remarks = _remarks([side for side in sides if side.kind == "users"], easy, replays, kept, fresh)
-    tables = [rate_table(replays), claims_table(replays)]
+    remarks = _remarks([side for side in sides if side.kind == "users"], easy, replays, out / "members", fresh)
+    tables = [rate_table(replays, ratio), claims_table(replays, ratio)]
     if made_up:
         tables.append(detection_table(sides, replays))
     if len(logs) > len(easy):
         others = {log: Side(log, "users") for log in logs}
-        tables.append(plans_table(others, found, UNIFORM))
+        tables.append(plans_table(others, found, UNIFORM, ratio))
     note = f"Above, uniform-LinUCB explores with {EXPLORE:g} and uniform-dLinUCB is told a noise of {NOISE:g}."
-    claims = claims_of(sides, replays, remarks)
+    claims = claims_of(sides, replays, remarks, ratio)
     about = "These verdicts are about the log above." if easy[0].source else "These verdicts are about made-up logs."
-    tables += [settings_table(replays, note), members_table(remarks)]
+    tables += [settings_table(replays, note, ratio), members_table(remarks)]
     tables.append(verdict_table(claims, f"{about} The paper's percentages can be judged on its own log alone."))
     events = [len(side.log) for side in sides if side.kind == "users"]
     samples = samples_of(sides[1], replays)
+    rows = plain_rows(replays, ratio)
+    ratio.save()
     return Artefact(
         name="figure3",
         title=f"Figure 3: click-through rate, {kind}",
@@ -178,7 +182,7 @@ def _artefact(logs: Sequence[Prepared], found: Found, kept: Path, fresh: bool) -
             "skipped": {log.name: log.report().skipped for log in logs},
             "claims": [claim.as_dict() for claim in claims],
             "members": {name: vars(remark) for name, remark in remarks.items()},
-            "rows": plain_rows(replays),
+            "rows": rows,
         },
     )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,8 +102,9 @@ def serving(
     """
     made_by = builder_fingerprint(leaders)
     file = kept / f"{hashlib.sha256(f'{replay.key} {made_by}'.encode()).hexdigest()}.json"
-    if file.exists() and not fresh:
-        return Serving(**json.loads(file.read_text(encoding="utf-8")))
+    if not fresh:
+        with suppress(OSError, ValueError, TypeError):  # not there, or damaged: studied again
+            return Serving(**json.loads(file.read_text(encoding="utf-8")))
     chose, alive = leaders(policy, log, replay)
     theirs = groups[replay.matched]
     rng = np.random.default_rng(seed)

@@ -11,9 +11,10 @@ from driftbandit.core import Ints
 from driftbandit.environments.log import Log
 from driftbandit.evaluation.detection import ALARMS, Detection
 from driftbandit.evaluation.intervals import Interval
-from driftbandit.evaluation.replay import Replay, rate_ratio
+from driftbandit.evaluation.replay import Replay
 from driftbandit.evaluation.results import Table, detection_cells
 from driftbandit.paper.figure3_logs import HOURS, PLANS, Prepared
+from driftbandit.paper.figure3_ratios import Ratios
 
 Replays = Mapping[str, Mapping[str, Sequence[Replay]]]
 """Replays by side and policy, one per log; the side 'others' has users with other settings."""
@@ -83,14 +84,14 @@ def counted(sides: Sequence[Side], name: str, runs: Sequence[Replay]) -> tuple[D
     return rewards, seconds
 
 
-def rate_table(replays: Replays) -> Table:
+def rate_table(replays: Replays, ratio: Ratios) -> Table:
     """Rate of every policy, beside the random logger's."""
     cells = []
     for kind in SIDES:
         for name, runs in replays[kind].items():
             clicks, matched = sum(run.rewards.sum() for run in runs), sum(len(run.matched) for run in runs)
             rate = f"{clicks / matched:.4f}" if matched else "–"
-            cells.append((f"{kind}: {name}", *_cells(rate_ratio(runs)), rate, f"{matched:,}"))
+            cells.append((f"{kind}: {name}", *_cells(ratio(runs)), rate, f"{matched:,}"))
     headings = ("side and policy", "normalised", "interval", "rate", "events")
     note = (
         "Normalised: divided by the random logger's rate, with a 95 % bootstrap interval over blocks of consecutive "
@@ -99,16 +100,16 @@ def rate_table(replays: Replays) -> Table:
     return Table("Click-through rate", headings, tuple(cells), note)
 
 
-def claims_table(replays: Replays) -> Table:
+def claims_table(replays: Replays, ratio: Ratios) -> Table:
     """Ratios of rates beside the paper's."""
     cells = []
     for kind, ours, theirs, said in CLAIMS:
         pair = replays[kind][ours], replays[kind][theirs]
-        cells.append((f"{kind}: {ours} over {theirs}", said, *_cells(rate_ratio(*pair)), _spread(*pair)))
+        cells.append((f"{kind}: {ours} over {theirs}", said, *_cells(ratio(*pair)), _spread(*pair)))
         if kind == "articles":
             late = [[second_half(run) for run in runs] for runs in pair]
             cells.append(
-                ("  second half", "above" if ours == "dLinUCB" else "–", *_cells(rate_ratio(*late)), _spread(*late))
+                ("  second half", "above" if ours == "dLinUCB" else "–", *_cells(ratio(*late)), _spread(*late))
             )
     note = (
         "The interval is about the events of these logs, not about other logs; the last column has the lowest and the "
@@ -126,14 +127,14 @@ def second_half(run: Replay) -> Replay:
     """The part of a replay in the second half of the log."""
     middle = len(run.logged) // 2
     late = run.matched >= middle
-    return Replay(run.matched[late] - middle, run.rewards[late], run.logged[middle:], (), 0.0)
+    return Replay(run.matched[late] - middle, run.rewards[late], run.logged[middle:], (), 0.0, f"{run.key} second half")
 
 
 def first_half(run: Replay) -> Replay:
     """The part of a replay in the first half of the log."""
     middle = len(run.logged) // 2
     early = run.matched < middle
-    return Replay(run.matched[early], run.rewards[early], run.logged[:middle], (), 0.0)
+    return Replay(run.matched[early], run.rewards[early], run.logged[:middle], (), 0.0, f"{run.key} first half")
 
 
 def detection_table(sides: Sequence[Side], replays: Replays) -> Table:
@@ -155,7 +156,7 @@ def detection_table(sides: Sequence[Side], replays: Replays) -> Table:
 
 
 def plans_table(
-    sides: Mapping[Prepared, Side], found: Mapping[tuple[str, str], Replay], policies: Sequence[str]
+    sides: Mapping[Prepared, Side], found: Mapping[tuple[str, str], Replay], policies: Sequence[str], ratio: Ratios
 ) -> Table:
     """Rates and detection of the shared policies by plan of change."""
     cells = []
@@ -167,7 +168,7 @@ def plans_table(
             detects = name.endswith(DETECTORS)
             alarms = f"{_alarms(runs) / len(logs):.1f}" if detects else "–"
             quality = detection_cells(rewards if detects else None)
-            cells.append((f"{plan}: {name}", *_cells(rate_ratio(runs)), alarms, *quality))
+            cells.append((f"{plan}: {name}", *_cells(ratio(runs)), alarms, *quality))
     counts = ", ".join(f"{plan} {sum(log.plan == plan for log in sides)}" for plan in PLANS)
     low, high = PLANS["hard"]["clicks"]
     note = (
@@ -179,12 +180,12 @@ def plans_table(
     return Table("Easy, hard and no changes", headings, tuple(cells), note)
 
 
-def settings_table(replays: Replays, note: str) -> Table:
+def settings_table(replays: Replays, note: str, ratio: Ratios) -> Table:
     """Rates and alarms of the shared policies, and of the same policies with other settings."""
     shared = {name: replays["users"][name] for name in ("uniform-dLinUCB", "uniform-LinUCB")}
     cells = []
     for name, runs in {**shared, **replays["others"]}.items():
-        cells.append((name, *_cells(rate_ratio(runs)), f"{_alarms(runs):,}"))
+        cells.append((name, *_cells(ratio(runs)), f"{_alarms(runs):,}"))
     return Table("What the settings do", ("policy", "normalised", "interval", "alarms"), tuple(cells), note)
 
 
@@ -198,11 +199,11 @@ def _cells(interval: Interval) -> tuple[str, str]:
     return f"{interval.estimate:.3f}", f"{interval.low:.3f} to {interval.high:.3f}"
 
 
-def plain_rows(replays: Replays) -> list[dict[str, Any]]:
+def plain_rows(replays: Replays, ratio: Ratios) -> list[dict[str, Any]]:
     """Plain numbers, for JSON."""
     rows = []
     for kind, name, runs in ((kind, name, runs) for kind, field in replays.items() for name, runs in field.items()):
-        interval = rate_ratio(runs)
+        interval = ratio(runs)
         numbers = {"normalised": interval.estimate, "low": interval.low, "high": interval.high}
         plain = {key: None if np.isnan(value) else value for key, value in numbers.items()}
         events = sum(len(run.matched) for run in runs)
