@@ -19,7 +19,7 @@ def paper(
     ] = None,
     lines: Annotated[
         int | None,
-        typer.Option(help="For figure3: lines of a made-up log (600,000), or of the real one to take.", min=1),
+        typer.Option(help="For figure3: lines of a made-up log (600,000), or of the log that is there to take.", min=1),
     ] = None,
     processes: Processes = None,
     data: Annotated[
