@@ -24,6 +24,7 @@ class PaperArtefact(StrEnum):
     RHO = "rho"
     GROWTH = "growth"
     SENSITIVITY = "sensitivity"
+    LEMMAS = "lemmas"
     FIGURE3 = "figure3"
     FIGURE4 = "figure4"
     FIGURE5 = "figure5"
