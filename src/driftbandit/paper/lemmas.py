@@ -122,8 +122,8 @@ def _late(seeds: Sequence[int]) -> tuple[Table, Claim]:
     allowed = advise(noise=_NOISE, shift=LEAST_CHANGE, period=PERIOD, ridge=RIDGE)
     delta, window_delta = allowed.delta_ceiling, allowed.window_delta_ceiling
     theirs = advise(noise=_NOISE, shift=LEAST_CHANGE, period=PERIOD, ridge=RIDGE, window_delta=window_delta)
-    lemma = {"delta": delta, "window_delta": window_delta, "window": math.ceil(theirs.window)}
-    usual = {"delta": 0.01, "window_delta": 0.1, "window": WINDOW}
+    lemma: dict[str, Any] = {"delta": delta, "window_delta": window_delta, "window": math.ceil(theirs.window)}
+    usual: dict[str, Any] = {"delta": 0.01, "window_delta": 0.1, "window": WINDOW}
     cells, late, promised = [], 0.0, 0.0
     for name, settings, share in (("the lemma's", lemma, 1.0), ("usual", usual, 1.0), ("usual", usual, 0.5)):
         runs = np.array([out_of_date(_NOISE, share, seed, **settings) for seed in seeds])
@@ -138,8 +138,8 @@ def _late(seeds: Sequence[int]) -> tuple[Table, Claim]:
         tuple(cells),
         f"The lemma's settings: delta {delta:.2g}, window_delta {window_delta:.2g}; it promises "
         f"{1.0 - window_delta:.4f} in time, and the proof of Theorem 3.3 at most two members per stage. Changes of at "
-        f"least {LEAST_CHANGE:g} every {PERIOD} rounds, noise {_NOISE:g}. With half of the arms no delta will do: a change that makes arms better which the policy does not "
-        "play is not seen at all.",
+        f"least {LEAST_CHANGE:g} every {PERIOD} rounds, noise {_NOISE:g}. With half of the arms no "
+        "delta will do: a change that makes arms better which the policy does not play is not seen at all.",
     )
     claim = Claim(
         "With the lemma's settings late detection has probability delta_2 at most (Lemma 3.5), and the bounds hold "

@@ -58,7 +58,7 @@ def early(delta: float, window_delta: float, window: int, seed: int, rounds: int
     First with the width of Algorithm 1, then with that of the printed proof, which lacks a square root.
     """
     misses = np.random.default_rng(seed).random(rounds) < delta
-    total = np.cumsum(misses)
+    total = np.cumsum(misses, dtype=np.int64)
     total[window:] -= total[:-window].copy()
     length = np.minimum(np.arange(1, rounds + 1), window)
     square = math.log(1.0 / window_delta) / (2.0 * length)
