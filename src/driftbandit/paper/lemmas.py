@@ -27,20 +27,27 @@ from driftbandit.paper.worlds_of_lemmas import (
     misses_in_a_still_world,
     out_of_date,
 )
+from driftbandit.plots import COLOURS, Picture
 from driftbandit.report import Artefact
 
 NOISES = (0.01, 0.1, 0.5)
 DELTAS = (0.01, 0.1, 0.3)
 WINDOW_DELTAS = (0.1, 0.02, 1.0 / (2.0 * PERIOD))
 WINDOW = 200
+_NAMES = (
+    "Theorem 3.2: rewards outside of the bound",
+    "appendix: the same, contaminated",
+    "Lemma 3.4: early detection",
+    "Lemma 3.5: late detection",
+    "Lemma 3.7: led by an outdated member",
+)
 _NOISE = 0.01  # of the simulations of detection: the theory allows deltas there
 
 
 def run(*, seeds: Sequence[int], **_: Any) -> Artefact:
     """Hold each theorem and lemma against a simulation; it takes seconds, so that nothing is kept between runs."""
     parts = [_coverage(seeds), _contamination(seeds), _early(seeds), _late(seeds), _selection(seeds)]
-    tables = [table for table, _ in parts]
-    claims = [claim for _, claim in parts]
+    tables, claims, used = (list(each) for each in zip(*parts, strict=True))
     return Artefact(
         name="lemmas",
         title="Theorems and lemmas against simulations",
@@ -50,12 +57,28 @@ def run(*, seeds: Sequence[int], **_: Any) -> Artefact:
             "A bound that holds with room to spare is no fault of a theorem, but says little about what to expect.",
         ],
         tables=[*tables, verdict_table(claims)],
-        data={"claims": [claim.as_dict() for claim in claims]},
+        figures={"lemmas": _figure(dict(zip(_NAMES, used, strict=True)))},
+        data={"claims": [claim.as_dict() for claim in claims], "used": dict(zip(_NAMES, used, strict=True))},
     )
 
 
-def _coverage(seeds: Sequence[int]) -> tuple[Table, Claim]:
-    """Theorem 3.1: a reward lies outside of B + epsilon with probability delta at most, while nothing changes."""
+def _figure(used: dict[str, float]) -> Picture:
+    """How much of what each bound allows was seen."""
+    figure = Picture(figsize=(8.0, 3.0), layout="constrained")
+    axes = figure.subplots()
+    axes.barh(list(used), list(used.values()), color=COLOURS[0], height=0.6)
+    for row, value in enumerate(used.values()):
+        axes.text(value + 0.01, row, "none" if value == 0.0 else f"{value:.2g}", va="center")
+    axes.axvline(1.0, color=COLOURS[1], linestyle="--", label="the most that the paper allows")
+    axes.set_xlim(0.0, max(1.15, 1.15 * max(used.values())))
+    axes.set_xlabel("seen, as a share of what the paper allows")
+    axes.invert_yaxis()
+    axes.legend(loc="lower right", bbox_to_anchor=(0.98, 0.05))
+    return figure
+
+
+def _coverage(seeds: Sequence[int]) -> tuple[Table, Claim, float]:
+    """Theorem 3.2: a reward lies outside of B + epsilon with probability delta at most, while nothing changes."""
     rates = {
         (noise, delta): float(np.mean([misses_in_a_still_world(noise, delta, seed) for seed in seeds]))
         for noise in NOISES
@@ -63,21 +86,21 @@ def _coverage(seeds: Sequence[int]) -> tuple[Table, Claim]:
     }
     cells = tuple((f"{noise:g}", *(f"{rates[noise, delta]:.4f}" for delta in DELTAS)) for noise in NOISES)
     table = Table(
-        "Theorem 3.1: share of rewards outside of B + epsilon",
+        "Theorem 3.2: share of rewards outside of B + epsilon",
         ("noise", *(f"delta {delta:g}" for delta in DELTAS)),
         cells,
         "At most delta is promised. Nothing changes in these worlds.",
     )
     worst = max(rate / delta for (_, delta), rate in rates.items())
     claim = Claim(
-        "A reward misses the confidence bound with probability delta_1 at most (Theorem 3.1).",
+        "A reward misses the confidence bound with probability delta_1 at most (Theorem 3.2).",
         f"At most {worst:.2f} times delta_1 in all nine worlds.",
         judged(worst <= 1.0),
     )
-    return table, claim
+    return table, claim, worst
 
 
-def _contamination(seeds: Sequence[int]) -> tuple[Table, Claim]:
+def _contamination(seeds: Sequence[int]) -> tuple[Table, Claim, float]:
     """The appendix: a model that has learned foreign rewards needs a bound that is wider by their deviation."""
     counts = (0, 5, 20, 50)
     found = {count: np.mean([contaminated(count, seed) for seed in seeds], axis=0) for count in counts}
@@ -94,10 +117,10 @@ def _contamination(seeds: Sequence[int]) -> tuple[Table, Claim]:
         f"At most {outside:.3f} outside, of 0.01 allowed; without it up to {inside:.2f}.",
         judged(outside <= 0.01),
     )
-    return table, claim
+    return table, claim, outside / 0.01
 
 
-def _early(seeds: Sequence[int]) -> tuple[Table, Claim]:
+def _early(seeds: Sequence[int]) -> tuple[Table, Claim, float]:
     """Lemma 3.4: while nothing changes, a member is given up with probability delta_2 per round at most."""
     found = {delta: np.mean([early(0.01, delta, WINDOW, seed) for seed in seeds], axis=0) for delta in WINDOW_DELTAS}
     cells = tuple((f"{delta:.2g}", f"{right:.5f}", f"{printed:.4f}") for delta, (right, printed) in found.items())
@@ -114,10 +137,10 @@ def _early(seeds: Sequence[int]) -> tuple[Table, Claim]:
         f"At most {right:.2f} times delta_2; with the width that the proof prints, up to {printed:.0f} times.",
         judged(right <= 1.0),
     )
-    return table, claim
+    return table, claim, right
 
 
-def _late(seeds: Sequence[int]) -> tuple[Table, Claim]:
+def _late(seeds: Sequence[int]) -> tuple[Table, Claim, float]:
     """Lemma 3.5 and Theorem 3.3: changes are found within the window, and no more members are made than promised."""
     allowed = advise(noise=_NOISE, shift=LEAST_CHANGE, period=PERIOD, ridge=RIDGE)
     delta, window_delta = allowed.delta_ceiling, allowed.window_delta_ceiling
@@ -147,14 +170,14 @@ def _late(seeds: Sequence[int]) -> tuple[Table, Claim]:
         f"{100.0 * late:.2f} % late, of {100.0 * window_delta:.2f} % allowed; {promised:.2f} members made per stage.",
         judged(late <= window_delta and promised <= 2.0),
     )
-    return table, claim
+    return table, claim, late / window_delta
 
 
 def _rounds(delay: float) -> str:
     return f"{delay:.0f}" if math.isfinite(delay) else "never"
 
 
-def _selection(seeds: Sequence[int]) -> tuple[Table, Claim]:
+def _selection(seeds: Sequence[int]) -> tuple[Table, Claim, float]:
     """Lemma 3.7: how often a member leads that is not the best."""
     found = [stage for seed in seeds for stage in leaders(_NOISE, seed)]
     led, bounds = (np.array([stage[k] for stage in found]) for k in range(2))
@@ -171,4 +194,4 @@ def _selection(seeds: Sequence[int]) -> tuple[Table, Claim]:
         "stages.",
         judged(led.mean() <= bounds.mean() and above == 0.0, bool(led.mean() <= bounds.mean())),
     )
-    return table, claim
+    return table, claim, float(np.mean(led / bounds))
