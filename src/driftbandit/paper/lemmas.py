@@ -73,7 +73,7 @@ def _figure(used: dict[str, float]) -> Picture:
     axes.set_xlim(0.0, max(1.15, 1.15 * max(used.values())))
     axes.set_xlabel("seen, as a share of what the paper allows")
     axes.invert_yaxis()
-    axes.legend(loc="lower right", bbox_to_anchor=(0.98, 0.05))
+    axes.legend(loc="lower right", bbox_to_anchor=(0.85, 0.05))
     return figure
 
 
