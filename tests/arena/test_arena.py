@@ -13,10 +13,9 @@ import pytest
 from typer.testing import CliRunner
 
 from driftbandit import LinUCB, World
-from driftbandit.arena import league
 from driftbandit.arena.alarms import alarm_tables, shift_table, still_table
 from driftbandit.arena.entrants import Entrant, entrants, in_focus, tuned
-from driftbandit.arena.league import Result, play_all
+from driftbandit.arena.league import play_all
 from driftbandit.arena.picture import arena_figure, competitors
 from driftbandit.arena.report import _scenarios, run
 from driftbandit.arena.scenarios import QUICK, SCENARIOS, Kind, Scenario
@@ -31,6 +30,8 @@ from driftbandit.arena.scoreboard import (
 from driftbandit.cli import app
 from driftbandit.environments import PRESETS, People
 from driftbandit.environments.lastfm import LastFM
+from driftbandit.evaluation import study
+from driftbandit.evaluation.study import Result
 from driftbandit.policies.registry import REGISTRY, Brief
 
 SMALL = {
@@ -82,8 +83,8 @@ def test_tuning_seeds_choose_and_reporting_seeds_report(tmp_path):
 def test_goes_on_where_it_stopped(tmp_path, monkeypatch):
     first, _ = play_all(SMALL, FIELD, [0], out=tmp_path, tuning_seeds=[1000], processes=1)
     played = []
-    original = league.play
-    monkeypatch.setattr(league, "play", lambda name, *rest: played.append(name) or original(name, *rest))
+    original = study.play
+    monkeypatch.setattr(study, "play", lambda name, *rest: played.append(name) or original(name, *rest))
     again, _ = play_all(SMALL, FIELD, [0], out=tmp_path, tuning_seeds=[1000], processes=1)
     assert not played
     assert again == first

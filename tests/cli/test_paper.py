@@ -14,7 +14,8 @@ from driftbandit.core import Change
 from driftbandit.environments import PRESETS
 from driftbandit.evaluation.delays import click_delay
 from driftbandit.paper import rho
-from driftbandit.paper.table1 import COLUMNS, OTHERS, PAPER
+from driftbandit.paper.table1 import OTHERS
+from driftbandit.paper.table1_columns import COLUMNS, PAPER
 from driftbandit.policies.registry import REGISTRY
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from driftbandit import World
-from driftbandit.arena import league
 from driftbandit.arena.entrants import entrants, tuned
 from driftbandit.environments.lastfm import LastFM
 from driftbandit.evaluation import fingerprints
@@ -146,18 +145,17 @@ def test_other_data_is_another_run(tmp_path, monkeypatch):
     assert len(set(keys)) == 3
 
 
-@pytest.mark.parametrize("file", ["league.py", "entry.py", "linucb.py"])
+@pytest.mark.parametrize("file", ["study.py", "entry.py", "linucb.py"])
 def test_code_of_the_arena_counts(tmp_path, monkeypatch, file):
-    scenario = league.Scenario("", "shifts", World())
     build = next(iter(tuned()["linucb-tuned"].variants.values()))
-    key = league._key(scenario, 0, "linucb", build)
+    key = run_key(World(), 0, "linucb", build)
     read = fingerprints.Path.read_bytes
     monkeypatch.setattr(fingerprints.Path, "read_bytes", lambda path: read(path) + b"# edited" * (path.name == file))
     fingerprints.code_fingerprint.cache_clear()
-    changed = league._key(scenario, 0, "linucb", build)
+    changed = run_key(World(), 0, "linucb", build)
     monkeypatch.undo()
     fingerprints.code_fingerprint.cache_clear()
-    assert changed != key == league._key(scenario, 0, "linucb", build)
+    assert changed != key == run_key(World(), 0, "linucb", build)
 
 
 def test_a_copy_in_another_process_has_the_same_key():

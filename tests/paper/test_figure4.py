@@ -1,6 +1,8 @@
 """Figure 4 on made-up files in the official layout, and against the authors' logs where the real ones are."""
 
+import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +10,12 @@ import pytest
 
 pytest.importorskip("sklearn", reason="needs the extra `data`")
 
-from driftbandit import compare, summarise
+from driftbandit import Change, compare, summarise
 from driftbandit.environments.lastfm import LastFM
-from driftbandit.paper import figure4
+from driftbandit.evaluation.detection import followed_by_chance, shifts_followed
+from driftbandit.evaluation.trace import Trace
+from driftbandit.paper import figure4, figure4_claims, figure4_detection, figure4_policies
+from driftbandit.paper.figure4_picture import Panel, reward_figure
 
 ROOT = Path(__file__).parents[2]
 PLACES = (Path(os.environ.get("DRIFTBANDIT_DATA", "/nowhere")), ROOT.parent / "shared" / "data")
@@ -36,7 +41,16 @@ def test_the_figure_is_made_of_what_there_is(made_up):
     artefact = figure4.run(data=str(made_up), seeds=[0], processes=1)
     assert list(artefact.figures) == ["figure4"]
     assert len(artefact.figures["figure4"].axes) == 2  # Delicious is not there
-    totals, orders, advantage, noises, adts = artefact.tables
+    answered, totals, orders, advantage, noises, adts, verdict = artefact.tables
+    assert len(answered.cells) == 2 * 6  # users and clusters; six policies
+    assert [cells[0] for cells in answered.cells[:3]] == [
+        "LastFM users: dLinUCB",
+        "LastFM users: dLinUCB noise='auto', one member",
+        "LastFM users: DriftUCB",
+    ]
+    assert all(row[2] in ("holds", "holds in part", "does not hold") for row in verdict.cells)
+    assert len(verdict.cells) == 4  # nothing is said about Delicious, which is not there
+    json.dumps(artefact.data, allow_nan=False)
     assert len(totals.cells) == 4 * 4
     assert totals.cells[0][0] == "LastFM users: dLinUCB"
     assert totals.cells[0][3] == "22,031"
@@ -51,6 +65,82 @@ def test_the_figure_is_made_of_what_there_is(made_up):
     assert orders.cells[2][:5] == ("LastFM: adTS", *(f"{total:,.0f}" for total in (*by_order, np.mean(by_order))))
     # The noise of the main runs is among those of the sensitivity, and dLinUCB draws nothing: the same total.
     assert ("noise 0.25", f"{rewards['LastFM users', 'dlinucb']:,.0f}") in [cells[:2] for cells in noises.cells]
+
+
+def trace_with(alarms, shifts=(1000, 2000, 3000), rounds=4000, policy="dlinucb", stream="LastFM clusters", seed=0):
+    return Trace(
+        policy=policy,
+        setting=stream,
+        seed=seed,
+        choices=np.zeros(rounds, dtype=np.int64),
+        rewards=np.ones(rounds),
+        regret=np.zeros(rounds),
+        shifts=np.array(shifts),
+        changes=tuple(Change(alarm, "spawned", 1, {}) for alarm in alarms),
+        seconds=1.0,
+        detects=True,
+    )
+
+
+def test_an_alarm_counts_for_the_changes_up_to_its_reach():
+    assert shifts_followed([1300], [1000], 300) == 1
+    assert shifts_followed([1301], [1000], 300) == 0
+    assert shifts_followed([1000], [1000], 300) == 0  # the reward before the change
+    assert shifts_followed([1001], [1000], 300) == 1
+    assert shifts_followed([], [1000], 300) == 0
+    assert shifts_followed([1300], [1100, 1200], 300) == 2
+
+
+def test_chance_is_what_a_clock_that_does_not_know_the_changes_finds():
+    """Alarms every 1,000 rounds lie within 300 rounds after a change in 3 of 10 rotations, then after all of them."""
+    counts = followed_by_chance([500, 1500, 2500, 3500], [1000, 2000, 3000], 4000, 300)
+    assert set(counts.tolist()) == {0, 3}
+    assert counts.mean() / 3 == pytest.approx(0.3, abs=0.06)  # four standard errors of 1,000 rotations
+    again = followed_by_chance([500, 1500, 2500, 3500], [1000, 2000, 3000], 4000, 300)
+    assert (counts == again).all()
+    other = followed_by_chance([500, 1500, 2500, 3500], [1000, 2000, 3000], 4000, 300, seed=1)
+    assert (counts != other).any()
+
+
+def test_a_rotation_counts_as_if_the_alarms_had_been_moved():
+    """Every rotation by hand, with a change so near the end that its reach is cut off."""
+    alarms, shifts, rounds = [1, 250, 400, 990, 1000], [100, 300, 950], 1000
+    counts = followed_by_chance(alarms, shifts, rounds, 60, rotations=200, seed=4)
+    offsets = np.random.default_rng(4).integers(rounds, size=200)
+    by_hand = [shifts_followed([(a - 1 + offset) % rounds + 1 for a in alarms], shifts, 60) for offset in offsets]
+    assert counts.tolist() == by_hand
+    assert len(set(by_hand)) > 2
+    assert followed_by_chance([], shifts, rounds, 60, rotations=5).tolist() == [0] * 5
+
+
+def test_alarms_are_told_from_a_clock():
+    sharp = figure4_detection.answers_of([trace_with([1010, 2020, 3030], seed=seed) for seed in range(4)])
+    late = figure4_detection.answers_of([trace_with([700, 1700, 2700, 3700])])
+    assert (sharp.share, sharp.quality.missed, sharp.quality.false_alarms) == (1.0, 0, 0)
+    assert sharp.quality.median_delay == 20
+    assert sharp.luck < 0.01
+    assert 0.1 < sharp.chance < 0.4
+    assert (late.share, late.quality.median_delay, late.irregular) == (0.0, 700, 0.0)
+    assert late.luck == 1.0
+    half = figure4_detection.answers_of([trace_with([1010, 2020], seed=seed) for seed in range(4)])
+    verdicts = [figure4_claims._identifies(row).verdict for row in (sharp, half, late)]
+    assert verdicts == ["holds", "holds in part", "does not hold"]
+
+
+def test_restarts_by_the_clock_count_as_alarms_and_windows_have_none():
+    restarts = figure4_policies.restarts_of(800)
+    row = figure4_detection.answers_of([figure4_detection._with_restarts(trace_with([], policy=restarts))])
+    assert (row.alarms, row.gap, row.irregular) == (4, 800, 0.0)
+    silent = replace(trace_with([]), policy=figure4_policies.window_of(800))
+    assert figure4_detection.answers_of([silent]).cells()[2:] == ("–",) * 7
+
+
+def test_the_ticks_and_lines_of_the_cluster_panels_are_in_the_legend():
+    runs = [trace_with([1010, 2100]), trace_with([], policy="linucb"), trace_with([900], policy="adts")]
+    figure = reward_figure([Panel("(c)", runs, show_changes=True), Panel("(a)", runs)], 0.04)
+    clusters, users = ([text.get_text() for text in axes.get_legend().get_texts()] for axes in figure.axes)
+    assert clusters == ["dLinUCB", "LinUCB", "adTS", "true change", "dLinUCB's alarms", "adTS's alarms"]
+    assert users == ["dLinUCB", "LinUCB", "adTS"]
 
 
 def test_without_any_data_it_says_what_is_missing(tmp_path):

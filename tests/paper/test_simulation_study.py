@@ -5,7 +5,7 @@ import pytest
 from driftbandit import compare, summarise
 from driftbandit.environments import world
 from driftbandit.paper import rho
-from driftbandit.paper.table1 import COLUMNS, PAPER, printed
+from driftbandit.paper.table1_columns import COLUMNS, PAPER, printed
 
 SEEDS = range(20_000, 20_015)
 

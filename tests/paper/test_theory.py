@@ -9,7 +9,7 @@ from scipy.special import erfinv
 
 from driftbandit import DLinUCB
 from driftbandit.kernels import windows
-from driftbandit.paper.table1 import COLUMNS
+from driftbandit.paper.table1_columns import COLUMNS
 from driftbandit.paper.theory import advise
 
 
@@ -41,18 +41,72 @@ def test_a_shift_of_exactly_the_smallest_size_will_do():
     assert not holds(advise(noise=0.05, shift=least - 1e-9), "shift")
 
 
-def test_ceiling_on_delta_of_lemma_3_5():
-    assert f"{advise(noise=0.01, shift=0.9).delta_ceiling:.0e}" == "4e-05"
-    # At rho = 1 it is sqrt(lambda) (Delta - 2 sqrt(lambda) - 2 epsilon) / (2 S).
-    epsilon = math.sqrt(2.0) * 0.01 * erfinv(0.99)
-    expected = math.sqrt(0.1) * (0.9 - 2.0 * math.sqrt(0.1) - 2.0 * epsilon) / 1600.0
-    assert advise(noise=0.01, shift=0.9).delta_ceiling == pytest.approx(expected)
+@pytest.mark.parametrize(
+    ("noise", "period", "ceiling"), [(0.01, 800, 3.66e-5), (0.01, 400, 7.44e-5), (0.0, 800, 5.29e-5)]
+)
+def test_ceiling_on_delta_of_lemma_3_5_is_attained(noise, period, ceiling):
+    delta = advise(noise=noise, shift=0.9, period=period).delta_ceiling
+    assert delta == pytest.approx(ceiling, rel=2e-3)
+    # At rho = 1 it is sqrt(lambda) (Delta - 2 sqrt(lambda) - 2 epsilon) / (2 S), with its own epsilon.
+    epsilon = math.sqrt(2.0) * noise * erfinv(1.0 - delta)
+    assert delta == pytest.approx(math.sqrt(0.1) * (0.9 - 2.0 * math.sqrt(0.1) - 2.0 * epsilon) / (2.0 * period))
+    for part, allowed in ((0.99, True), (1.01, False)):
+        assert (
+            holds(advise(noise=noise, shift=0.9, period=period, delta=part * delta, spawn_delta=0.0), "delta")
+            == allowed
+        )
+
+
+def test_no_delta_will_do_in_column_2_although_the_shift_is_large_enough():
+    advice = advise(noise=0.05, shift=0.9)
+    assert advice.detectable
+    assert advice.delta_ceiling == 0.0
+    assert advice.probability == 0.0
+    for delta in np.geomspace(1e-300, 0.49, 200):
+        assert not holds(advise(noise=0.05, shift=0.9, delta=delta, spawn_delta=0.0), "delta")
+
+
+def test_window_delta_between_what_the_window_and_what_the_theorem_allow():
+    advice = advise(noise=0.01, shift=0.9, window=30)
+    assert advice.window_delta_floor < advice.window_delta_ceiling
+    at_least = advise(noise=0.01, shift=0.9, window=30, window_delta=advice.window_delta_floor * 1.0001)
+    assert holds(at_least, "window")
+    assert holds(at_least, "window_delta")
+    assert not holds(advise(noise=0.01, shift=0.9, window=30, window_delta=advice.window_delta_floor * 0.999), "window")
+    assert advise(noise=0.01, shift=0.9, window=1).window_delta_floor == 1.0
+
+
+def test_probability_of_the_bounds_by_hand():
+    advice = advise(noise=0.01, shift=0.9)
+    one, two = advice.delta_ceiling, 1.0 / 1600.0
+    assert advice.probability == pytest.approx((1.0 - one) * (1.0 - two) * (1.0 - two / (1.0 - two)))
+    smaller = advise(noise=0.01, shift=0.9, delta=1e-5, spawn_delta=0.0, window_delta=1e-4)
+    assert smaller.probability == pytest.approx((1.0 - 1e-5) * (1.0 - 1e-4) * (1.0 - 1e-4 / (1.0 - 1e-4)))
+
+
+def test_bound_of_several_members_by_hand():
+    settings = {"noise": 0.2, "shift": 0.9, "share": 0.5, "period": 1000, "horizon": 4001, "dim": 4, "ridge": 0.5}
+    one = advise(**settings, members=1, window_delta=0.05)
+    three = advise(**settings, members=3, window_delta=0.05)
+    late = one.window + 4.0 / 0.95
+    stage = (one.bound / 5.0 - late) / 2.0
+    assert one.bound_of_several == pytest.approx(5.0 * (stage + 2.0 * late))
+    gaps = np.linspace(0.01, 20.0, 20_000)
+    choosing = (8.0 * math.log(1000.0) / gaps + (1.0 + math.pi**2 / 3.0) * gaps).min()
+    assert three.bound_of_several == pytest.approx(5.0 * (stage + 2.0 * late + 2.0 * choosing), rel=1e-6)
+
+
+def test_a_harmless_change_is_smaller_the_more_of_it_there_is():
+    assert advise(noise=0.1, shift=0.9).harmless_change == math.inf
+    half, most = (advise(noise=0.1, shift=0.9, share=share).harmless_change for share in (0.5, 0.1))
+    assert half == pytest.approx(0.1**2 * math.sqrt(10.0 * math.log(1.0 + 200.0 / (0.1 * 0.01))) / 100.0)
+    assert most == pytest.approx(half * 0.5 / 0.9)
 
 
 @pytest.mark.parametrize("share", [0.99, 0.9, 0.5, 0.1])
 def test_no_delta_will_do_where_arms_stay(share):
     advice = advise(noise=0.01, shift=0.9, share=share)
-    assert advice.delta_ceiling < 0.0
+    assert advice.delta_ceiling == 0.0
     assert not holds(advice, "delta")
     assert any("no delta will do" in condition.asks for condition in advice.conditions)
 
@@ -204,6 +258,7 @@ BAD = [
     ("window_delta", 1.0),
     ("window", 0),
     ("window", "long"),
+    ("members", 0),
 ]
 
 

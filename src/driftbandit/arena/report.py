@@ -10,7 +10,7 @@ from typing import cast
 
 from driftbandit.arena.alarms import alarm_tables
 from driftbandit.arena.entrants import OURS, Entrant, entrants, tuned
-from driftbandit.arena.league import FIRST_TUNING_SEED, Result, play_all, seeds_of
+from driftbandit.arena.league import FIRST_TUNING_SEED, play_all, seeds_of
 from driftbandit.arena.picture import arena_figure
 from driftbandit.arena.scenarios import QUICK, SCENARIOS, Scenario, kind_of
 from driftbandit.arena.scoreboard import (
@@ -27,6 +27,7 @@ from driftbandit.environments.rounds import Environment
 from driftbandit.environments.tables import data_folder
 from driftbandit.evaluation.builders import imported, own_builders
 from driftbandit.evaluation.results import number_of
+from driftbandit.evaluation.study import Result
 from driftbandit.files import whole_file
 from driftbandit.report import Artefact
 

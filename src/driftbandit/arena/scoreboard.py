@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from driftbandit.arena.entrants import OURS, REFERENCE, Entrant, in_focus
-from driftbandit.arena.league import Result, entrant_of
+from driftbandit.arena.league import entrant_of
 from driftbandit.arena.scenarios import Kind, Scenario
 from driftbandit.environments import TWINS
 from driftbandit.evaluation.results import Table
+from driftbandit.evaluation.study import Result
 
 TITLES: dict[Kind, str] = {
     "shifts": "Sudden shifts",

@@ -59,7 +59,7 @@ def compare(
         from driftbandit.arena.comparison import field, run
         from driftbandit.environments import world
         from driftbandit.evaluation.builders import own_builders
-        from driftbandit.paper.table1 import printed
+        from driftbandit.paper.table1_columns import printed
 
         given: dict[str, object] = {"dim": dim, "arms": arms, "pool": pool, "noise": noise, "shift": shift}
         given |= {"share": share, "period": period, "clicks": clicks, "horizon": horizon}

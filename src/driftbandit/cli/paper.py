@@ -19,7 +19,7 @@ def paper(
     ] = None,
     lines: Annotated[
         int | None,
-        typer.Option(help="For figure3: lines of a made-up log (600,000), or of the real one to take.", min=1),
+        typer.Option(help="For figure3: lines of a made-up log (600,000), or of the log that is there to take.", min=1),
     ] = None,
     processes: Processes = None,
     data: Annotated[
@@ -69,6 +69,7 @@ def advise(
     spawn_delta: Annotated[float | None, typer.Option(help="DLinUCB's spawn_delta; 0.002.")] = None,
     window_delta: Annotated[float | None, typer.Option(help="DLinUCB's window_delta; 0.1.")] = None,
     window: Annotated[int | None, typer.Option(help="DLinUCB's window; 200.")] = None,
+    members: Annotated[int | None, typer.Option(help="Members active together, for the bound on several; 2.")] = None,
     clicks: Annotated[
         bool, typer.Option("--clicks", help="Say instead how long DriftUCB takes to find a shift on clicks.")
     ] = False,
@@ -92,7 +93,7 @@ def advise(
     Example: driftbandit advise --clicks --rate 0.02 --lift 2
     """
     of_theory: dict[str, Any] = {"noise": noise, "shift": shift, "share": share, "horizon": horizon, "ridge": ridge}
-    of_theory |= {"spawn_delta": spawn_delta, "window_delta": window_delta, "window": window}
+    of_theory |= {"spawn_delta": spawn_delta, "window_delta": window_delta, "window": window, "members": members}
     of_clicks = {"rate": rate, "lift": lift}
     of_both = {"period": period, "dim": dim, "delta": delta}
     for name, value in (of_theory if clicks else of_clicks).items():

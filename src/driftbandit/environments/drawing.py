@@ -39,9 +39,14 @@ _CHUNK = 4096
 """Rounds whose features are gathered at a time."""
 
 
-def draw_rounds(settings: World, seed: int) -> Rounds:
-    """All rounds of a world; the same seed and settings give the same rounds, bit for bit."""
-    streams = [np.random.default_rng([as_count("seed", seed, least=0), part]) for part in range(4)]
+def draw_rounds(settings: World, seed: int, *, tastes: int | None = None) -> Rounds:
+    """All rounds of a world; the same seed and settings give the same rounds, bit for bit.
+
+    With `tastes`, the arms and the path of theta are those of that seed; pools and noise are those of `seed`.
+    """
+    seed = as_count("seed", seed, least=0)
+    fixed = seed if tastes is None else as_count("tastes", tastes, least=0)
+    streams = [np.random.default_rng([part_seed, part]) for part, part_seed in enumerate((fixed, fixed, seed, seed))]
     catalogue = _catalogue(settings, streams[0])
     path, regime, shifts = _path(settings, catalogue, streams[1])
     arms = draw_pools(settings.horizon, settings.arms, settings.pool, streams[2])
@@ -132,6 +137,8 @@ def _path(settings: World, catalogue: Floats, rng: Generator) -> tuple[Floats, I
 
 
 def _jumps(settings: World, catalogue: Floats, rng: Generator, count: int, draw: paths.Draw) -> Floats:
+    if settings.rule == "exact":
+        return paths.exact_jumps(rng, count, draw, settings.shift)
     closed = settings.path == "recurring"
     if settings.rule == "distance":
         return paths.jumps(

@@ -83,6 +83,23 @@ def jumps(
     return np.array(thetas)
 
 
+def exact_jumps(rng: Generator, count: int, draw: Draw, size: float) -> Floats:
+    """Thetas of `count` regimes, each turned from the one before in a random direction, by exactly the distance `size`.
+
+    >>> thetas = exact_jumps(np.random.default_rng(0), 3, positive_thetas(10), 0.2)
+    >>> np.linalg.norm(np.diff(thetas, axis=0), axis=1).round(12).tolist()
+    [0.2, 0.2]
+    """
+    angle = 2.0 * np.arcsin(size / 2.0)
+    thetas = [draw(rng, 1)[0]]
+    for drawn in rng.standard_normal((count - 1, len(thetas[0]))):
+        old = thetas[-1]
+        aside = drawn - (drawn @ old) * old
+        new = np.cos(angle) * old + np.sin(angle) * aside / np.linalg.norm(aside)
+        thetas.append(new / np.linalg.norm(new))
+    return np.array(thetas)
+
+
 def rotation(rng: Generator, horizon: int, draw: Draw, turns: float) -> Floats:
     """Theta turns at constant speed in a random plane, `turns` full turns over the horizon."""
     start = draw(rng, 1)[0]

@@ -21,6 +21,7 @@ def _with_clicks() -> dict[str, World]:
     """The paper's world and its relatives, each also with clicks."""
     gaussian = {
         "table1-v1": World(),
+        "exact-v1": World(rule="exact"),
         "text-v1": World(features="uniform", rule="arms"),
         "stationary-v1": World(path="still", noise=0.1, horizon=20_000),
         "rotation-v1": World(path="rotation", noise=0.1),

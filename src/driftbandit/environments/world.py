@@ -13,7 +13,7 @@ Path = Literal["jumps", "recurring", "rotation", "brownian", "seasons", "jolts",
 Features = Literal["gaussian", "uniform", "sphere", "flags"]
 Thetas = Literal["positive", "sphere"]
 Tails = Literal["normal", "student", "outliers"]
-Rule = Literal["distance", "arms"]
+Rule = Literal["distance", "arms", "exact"]
 Times = Literal["fixed", "coin"]
 Reward = Literal["gaussian", "click", "logit", "rates"]
 
@@ -41,12 +41,13 @@ class World:
         forth between two, wandering and redrawn at every shift, or not at all.
     shift : float
         Smallest size of a shift; on a 'jolts' path, from where the regime before began.
-    rule : {'distance', 'arms'}
+    rule : {'distance', 'arms', 'exact'}
         What is at least `shift`: the L2 distance of the thetas, or the change of the expected reward for `share` of the
-        arms.
+        arms. Under 'exact' the distance of the thetas is `shift` itself, at most 2: theta turns that far in a random
+        direction.
     share : float
-        Share of arms that a shift changes (rho), on a 'jumps' path. Under 'distance' the other arms are projected,
-        for one period, onto the null space of the latest change of theta; at 0 theta never changes.
+        Share of arms that a shift changes (rho), on a 'jumps' path. Unless the rule is 'arms', the other arms are
+        projected, for one period, onto the null space of the latest change of theta; at 0 theta never changes.
     period : int
         Rounds between shifts.
     times : {'fixed', 'coin'}
@@ -166,6 +167,7 @@ class World:
 
     def _set_counts(self) -> None:
         plane = self.path in ("rotation", "seasons") or self.reward == "rates" or self.features == "flags"
+        plane = plane or self.rule == "exact"
         least = {"dim": 1 + plane + self.has_constant, "regimes": 2 if self.path == "recurring" else 1, "delay": 0}
         for name in ("dim", "arms", "pool", "period", "horizon", "regimes", "batch", "delay"):
             self._set(name, as_count(name, getattr(self, name), least=least.get(name, 1)))
@@ -205,6 +207,11 @@ class World:
             raise ValueError(f"reward: expected 'gaussian' with features='flags', got {self.reward!r}")
         if self.features == "flags" and self.rule != "distance":
             raise ValueError(f"rule: expected 'distance' with features='flags', got {self.rule!r}")
+
+        if self.rule == "exact" and not 0.0 < self.shift <= 2.0:
+            raise ValueError(f"shift: expected more than 0 and at most 2 with rule='exact', got {self.shift:g}")
+        if self.rule == "exact" and self.path == "recurring" and self.regimes > 2:
+            raise ValueError(f"regimes: expected 2 with rule='exact', got {self.regimes}")
 
     def _set(self, name: str, value: object) -> None:
         """Store a checked setting as a plain Python number, whatever its type was."""

@@ -1,4 +1,4 @@
-"""How well a policy detects shifts: delays, missed shifts and false alarms."""
+"""How well a policy detects shifts: delays, missed shifts, false alarms, and what the same alarms find by chance."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from driftbandit.core import Change
+from driftbandit.core import Change, Ints, as_count
 
 ALARMS = ("spawned", "restarted")
 """Kinds of change that announce a shift; a retirement follows from one."""
@@ -17,6 +17,60 @@ ALARMS = ("spawned", "restarted")
 def alarm_rounds(changes: Iterable[Change]) -> list[int]:
     """Rounds, counted in rewards learned, at which a policy announced a shift."""
     return [change.round for change in changes if change.kind in ALARMS]
+
+
+def shifts_followed(alarms: ArrayLike, shifts: ArrayLike, within: int) -> int:
+    """How many shifts have an alarm within so many rewards after them; one alarm may count for several shifts.
+
+    >>> shifts_followed([120, 130, 505], shifts=[100, 110, 200], within=50)
+    2
+    """
+    starts, found = np.asarray(shifts, dtype=np.int64), np.sort(np.asarray(alarms, dtype=np.int64))
+    # An alarm after the reward of round s, the first of a regime, has the count s + 1; see `Detection.add`.
+    before = np.searchsorted(found, starts, side="right")
+    return int((np.searchsorted(found, starts + as_count("within", within), side="right") > before).sum())
+
+
+def followed_by_chance(
+    alarms: Sequence[int], shifts: ArrayLike, rounds: int, within: int, *, rotations: int = 1000, seed: int = 0
+) -> Ints:
+    """Count `shifts_followed` again with the alarms rotated by random distances along the run.
+
+    A rotation keeps the number of alarms and the gaps between them, and takes away only their relation to the shifts.
+
+    Parameters
+    ----------
+    alarms, shifts :
+        As in `Detection.add`.
+    rounds : int
+        Length of the run; an alarm that is moved beyond the end goes on at the start.
+    within : int
+        Rewards after a shift in which an alarm counts.
+    rotations : int
+        How many random rotations.
+    seed : int
+        Seed of the rotations.
+
+    Returns
+    -------
+    array of int, shape (rotations,)
+        How many shifts were followed in every rotation.
+
+    Examples
+    --------
+    >>> counts = followed_by_chance([120, 520], shifts=[100, 500], rounds=1000, within=50)
+    >>> counts.shape, set(counts.tolist())
+    ((1000,), {0, 1, 2})
+    """
+    offsets = np.random.default_rng(seed).integers(as_count("rounds", rounds), size=as_count("rotations", rotations))
+    starts = np.asarray(shifts, dtype=np.int64)
+    # Rotating the shifts back is the same as rotating the alarms: count the alarms up to every round, twice around.
+    alarmed = np.bincount(np.asarray(alarms, dtype=np.int64) - 1, minlength=rounds)
+    upto = np.append(0, np.cumsum(np.tile(alarmed, 2)))
+    back = (starts - offsets[:, np.newaxis]) % rounds
+    reach = np.minimum(as_count("within", within), rounds - starts)  # nothing is heard after the end
+    followed: Ints = (upto[back + reach] > upto[back]).sum(axis=1)
+    return followed
 
 
 @dataclass

@@ -34,11 +34,19 @@ _INSTALLED = tuple(Path(sysconfig.get_path(kind)) for kind in ("stdlib", "platst
 
 def run_key(world: Environment, seed: int, name: str, build: Builder | None) -> str:
     """Fingerprint of a run: the code, the world, the seed and the policy."""
-    code = source_fingerprint(world)
+    return joined_key(world_fingerprint(world), seed, name, builder_fingerprint(build))
+
+
+def joined_key(world: str, seed: int, name: str, builder: str) -> str:
+    """`run_key` from fingerprints of the world and the builder, for many runs of the same ones."""
+    return hashlib.sha256(json.dumps([world, seed, name, builder]).encode()).hexdigest()
+
+
+def world_fingerprint(world: Environment) -> str:
+    """Fingerprint of the package's code and of a world: its settings, its source, and the files that it reads."""
     files = getattr(world, "fingerprint", str)()
-    facts = [code_fingerprint(), type(world).__qualname__, asdict(world), code, files, seed, name]
-    text = json.dumps([*facts, builder_fingerprint(build)], default=_digest)
-    return hashlib.sha256(text.encode()).hexdigest()
+    facts = [code_fingerprint(), type(world).__qualname__, asdict(world), source_fingerprint(world), files]
+    return hashlib.sha256(json.dumps(facts, default=_digest).encode()).hexdigest()
 
 
 def builder_fingerprint(build: Callable[..., object] | None) -> str:

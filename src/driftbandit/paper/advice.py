@@ -22,6 +22,7 @@ def run(
     delta: float = 0.01,
     window_delta: float = 0.1,
     window: int = 200,
+    members: int = 2,
     **rest: Any,
 ) -> Artefact:
     """Check settings against Theorem 3.3 and Lemma 3.5; arguments are those of `advise`."""
@@ -32,6 +33,7 @@ def run(
         delta=delta,
         window_delta=window_delta,
         window=window,
+        members=members,
         **rest,
     )
     given = {
@@ -53,7 +55,9 @@ def run(
             _verdict(advice),
             f"A shift of {shift:g} is {seen} the {advice.least_shift:.3f} = 2 sqrt(ridge) + 2 epsilon that the theory "
             f"needs (epsilon {advice.epsilon:.3f}).",
-            _cost(advice, horizon),
+            _cost(advice, horizon, members),
+            _deltas(advice, window),
+            *([_contamination(advice, window)] if math.isfinite(advice.harmless_change) else []),
             _practice(advice, window),
         ],
         tables=[Table("Conditions", ("setting", "given", "asked for", "verdict"), cells, numbers=False)],
@@ -118,19 +122,39 @@ def _verdict(advice: Advice) -> str:
         return "All conditions hold: the theory promises detection."
     return (
         f"Violated: {', '.join(broken)}. The theory promises nothing here. Its conditions are sufficient, not "
-        "necessary: columns 1, 4 and 5 of the paper's Table 1 violate the one on the shift, and DLinUCB with the "
-        "settings behind that table detects every shift there."
+        "necessary: all six columns of the paper's Table 1 violate those on delta and window_delta, columns 1, 4 and 5 "
+        "also the one on the shift, and DLinUCB with the settings behind that table detects every shift there."
     )
 
 
-def _cost(advice: Advice, horizon: int) -> str:
+def _cost(advice: Advice, horizon: int, members: int) -> str:
     met = all(condition.holds for condition in advice.conditions)
     head = f"Regret bound over {horizon:,} rounds{'' if met else ', were the conditions met'}"
     if not math.isfinite(advice.bound):
         return f"{head}: none, since no window is long enough."
+    several = "" if members == 1 else f", {advice.bound_of_several:,.0f} for {members} members at best (Theorem 3.6)"
+    found = f"{head}: {advice.bound:,.0f} for one member (Theorem 3.3){several}."
     if advice.bound > advice.worst:
-        return f"{head}: {advice.bound:,.0f}, which says nothing: losing every round outright costs less."
-    return f"{head}: {advice.bound:,.0f}."
+        return f"{found} That says nothing: losing every round outright costs {advice.worst:,.0f}."
+    if advice.probability:
+        found += f" With the largest deltas that the theory allows, it holds with probability {advice.probability:.4f}."
+    return found
+
+
+def _deltas(advice: Advice, window: int) -> str:
+    ceiling = advice.delta_ceiling
+    first = f"delta at most {ceiling:.2g}" if ceiling else "no delta at all, since a smaller one has a larger epsilon"
+    least, most = advice.window_delta_floor, advice.window_delta_ceiling
+    if least > most:
+        return f"The theory allows {first}, and with a window of {window} no window_delta: it is too short."
+    return f"The theory allows {first}, and with a window of {window} a window_delta of {least:.2g} to {most:.2g}."
+
+
+def _contamination(advice: Advice, window: int) -> str:
+    return (
+        f"The reward of an arm that does not count as changed may change by {advice.harmless_change:.2g} at most, if a "
+        f"member learns a window of {window} rewards meanwhile, without a wider confidence bound (the appendix)."
+    )
 
 
 def _practice(advice: Advice, window: int) -> str:

@@ -7,7 +7,7 @@ from typing import Unpack
 
 from driftbandit.evaluation.compare import CompareOptions, compare
 from driftbandit.evaluation.results import number_of, regret_table, summarise
-from driftbandit.paper.table1 import COLUMNS, printed
+from driftbandit.paper.table1_columns import COLUMNS, printed
 from driftbandit.plots import regret_figure
 from driftbandit.report import Artefact
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from driftbandit.blemishes import Report
 from driftbandit.core import Ints
 from driftbandit.environments.groups import group_users
 from driftbandit.environments.log import Log
@@ -35,6 +36,14 @@ PLAN: dict[str, Any] = {
 }
 """Settings of a made-up log: five groups of users, whose tastes are four fifths common to all and turn around twice."""
 
+PLANS: dict[str, dict[str, Any]] = {
+    "easy": PLAN,
+    "hard": {**PLAN, "clicks": (0.02, 0.10), "share": 0.5, "reverse": False},
+    "none": {**PLAN, "changes": 0},
+}
+"""Plans of change. Hard: a third of the clicks, and half of the articles change, to other tastes instead of opposite
+ones."""
+
 HOURS = 18
 """Articles with a shorter life take no part in the articles' side."""
 
@@ -55,6 +64,8 @@ class Prepared:
         Lines to make up, or to take from an existing log; None for the whole log.
     source : str
         Folder of an existing log; empty for a log to be made up.
+    plan : str
+        Which of `PLANS` to make up.
     """
 
     folder: str
@@ -62,6 +73,12 @@ class Prepared:
     groups: int
     lines: int | None
     source: str = ""
+    plan: str = "easy"
+
+    @property
+    def name(self) -> str:
+        """What tells the logs of a run apart."""
+        return str(self.seed) if self.plan == "easy" else f"{self.plan}-{self.seed}"
 
     @property
     def users(self) -> Path:
@@ -89,7 +106,7 @@ class Prepared:
         return (self.days / "plan.npz").exists()
 
     def planted(self) -> Ints | None:
-        """Times of the planted changes; None for a real log."""
+        """Times of the planted changes; None if nobody knows of any."""
         return Plan.load(self.days / "plan.npz").changes if self.made_up else None
 
     def key(self) -> str:
@@ -99,13 +116,21 @@ class Prepared:
             files = [(str(file), file.stat()) for file in day_files(self.source)]
             facts += [[name, found.st_size, found.st_mtime_ns] for name, found in files]
         else:
-            facts.append(PLAN)
+            facts.append(PLANS[self.plan])
         return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+    def report(self) -> Report:
+        """What was found when the lines were read: how many there were, and how many were skipped."""
+        return Report(**json.loads(self._report.read_text(encoding="utf-8")))
+
+    @property
+    def _report(self) -> Path:
+        return Path(self.folder, "report.json")
 
     def ready(self) -> bool:
         """Whether all files are there, made by this code from these sources."""
         try:
-            return Path(self.folder, "key").read_text(encoding="ascii") == self.key()
+            return self._report.exists() and Path(self.folder, "key").read_text(encoding="ascii") == self.key()
         except (OSError, ValueError):
             return False
 
@@ -131,23 +156,25 @@ def _one(log: Prepared) -> int:
 
 def _make(prepared: Prepared) -> None:
     Path(prepared.folder, "key").unlink(missing_ok=True)  # from here on the files may be incomplete
-    log = _read(prepared)
+    log, report = _read(prepared)
     grouped = group_users(log, prepared.groups, seed=prepared.seed)
     grouped.log.save(prepared.users)
     with whole_file(prepared.scopes) as partial, open(partial, "wb") as file:
         np.save(file, grouped.groups)
     grouped.log.only(log.lifetimes() >= 3600 * HOURS).save(prepared.articles)
+    with whole_file(prepared._report) as partial:
+        partial.write_text(json.dumps(asdict(report)), encoding="utf-8")
     with whole_file(Path(prepared.folder, "key")) as partial:
         partial.write_text(prepared.key(), encoding="ascii")
 
 
-def _read(prepared: Prepared) -> Log:
+def _read(prepared: Prepared) -> tuple[Log, Report]:
     if prepared.source:
-        log, _ = open_yahoo(prepared.source)
-        return log if prepared.lines is None else log.slice(0, prepared.lines)
+        log, report = open_yahoo(prepared.source)
+        return (log if prepared.lines is None else log.slice(0, prepared.lines)), report
     assert prepared.lines is not None  # a made-up log has so many
     if prepared.days.exists():  # perhaps of another length
         for file in prepared.days.iterdir():
             file.unlink()
-    write_synthetic(prepared.days, prepared.lines, seed=prepared.seed, compress=True, **PLAN)
-    return read_yahoo(prepared.days)[0]
+    write_synthetic(prepared.days, prepared.lines, seed=prepared.seed, compress=True, **PLANS[prepared.plan])
+    return read_yahoo(prepared.days)

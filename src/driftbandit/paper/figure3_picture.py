@@ -12,15 +12,17 @@ from matplotlib.axes import Axes
 from driftbandit.core import Floats
 from driftbandit.evaluation.detection import ALARMS
 from driftbandit.paper.figure3_results import Replays, Side
-from driftbandit.plots import COLOURS, Picture, colours
+from driftbandit.plots import Picture, colours
 
-SAMPLES = 4
+SAMPLES = 5
 """Number of articles in panel (c), those that dLinUCB learned most about."""
+ALARMED = ("dLinUCB", "LR member")
+"""Policies of the articles' side whose alarms panel (c) shows."""
 OBSERVATIONS = 2000
 _LEAST_POINTS = 8
 
 
-def figure(sides: Sequence[Side], replays: Replays, kind: str) -> Picture:
+def figure(sides: Sequence[Side], replays: Replays, samples: Sequence[ArticlePanel], kind: str) -> Picture:
     """The picture of both sides of one log."""
     panels = []
     for letter, side in zip("ab", sides, strict=True):
@@ -29,27 +31,35 @@ def figure(sides: Sequence[Side], replays: Replays, kind: str) -> Picture:
             ends, rates = runs[0].trailing()
             curves[name] = (side.hours[ends - 1], rates)
         panels.append(RatePanel(f"({letter}) models of {side.kind}", curves, side.planted_hours))
-    articles = sides[1]
-    displayed = articles.log.displayed()
-    detector = replays["articles"]["dLinUCB"][0]
+    return rate_figure(panels, samples, sides[1].planted_hours, f"Figure 3: {kind}")
+
+
+def samples_of(side: Side, replays: Replays) -> list[ArticlePanel]:
+    """The articles of panel (c), most rewards first; none where no article was displayed often enough."""
+    displayed = side.log.displayed()
+    runs = {name: replays["articles"][name][0] for name in ALARMED}
+    learned = np.bincount(displayed[runs["dLinUCB"].matched], minlength=len(side.log.articles))
     samples = []
-    learned = np.bincount(displayed[detector.matched], minlength=len(articles.log.articles))
     for row in np.argsort(-learned, kind="stable")[:SAMPLES].tolist():
         shown = np.flatnonzero(displayed == row)
         size = min(OBSERVATIONS, len(shown) // _LEAST_POINTS)
         if not size:
             continue
         blocks = np.array_split(shown, round(len(shown) / size))
-        alarms = [event for event, change in detector.changes if change.kind in ALARMS and displayed[event] == row]
+        detected = {}
+        for name, run in runs.items():
+            alarms = [event for event, change in run.changes if change.kind in ALARMS and displayed[event] == row]
+            detected[name] = side.hours[alarms]
         samples.append(
             ArticlePanel(
-                f"article {articles.log.articles[row]}, points of about {size:,} displays",
-                np.array([articles.hours[block].mean() for block in blocks]),
-                np.array([articles.log.rewards[block].mean() for block in blocks]),
-                articles.hours[alarms],
+                int(side.log.articles[row]),
+                f"points of about {size:,} displays",
+                np.array([side.hours[block].mean() for block in blocks]),
+                np.array([side.log.rewards[block].mean() for block in blocks]),
+                detected,
             )
         )
-    return rate_figure(panels, samples, articles.planted_hours, f"Figure 3: {kind}")
+    return samples
 
 
 @dataclass(frozen=True)
@@ -63,12 +73,13 @@ class RatePanel:
 
 @dataclass(frozen=True)
 class ArticlePanel:
-    """An article in `rate_figure`: its title, its rate over the hours, and the hours of detected changes."""
+    """An article in `rate_figure`: its id, what a point is, its rate over the hours, and hours of alarms by policy."""
 
-    title: str
+    article: int
+    points: str
     hours: Floats
     rates: Floats
-    detected: Floats
+    detected: Mapping[str, Floats]
 
 
 def rate_figure(panels: Sequence[RatePanel], articles: Sequence[ArticlePanel], shifts: Floats, title: str) -> Picture:
@@ -86,7 +97,7 @@ def rate_figure(panels: Sequence[RatePanel], articles: Sequence[ArticlePanel], s
         Heading of the figure.
     """
     columns = len(panels) + bool(articles)
-    figure = Picture(figsize=(5.6 * columns, 5.8), layout="constrained")
+    figure = Picture(figsize=(5.6 * columns, 6.4), layout="constrained")
     figure.suptitle(title, fontsize=13)
     grid = figure.add_gridspec(max(len(articles), 1), columns)
     styles = _rate_styles(name for panel in panels for name in panel.curves)
@@ -107,10 +118,12 @@ def rate_figure(panels: Sequence[RatePanel], articles: Sequence[ArticlePanel], s
         above = axes = figure.add_subplot(grid[row, -1], sharex=above)
         _draw_shifts(axes, shifts)
         axes.plot(article.hours, article.rates, color="#444444", marker=".", linewidth=1.2)
-        for number, hour in enumerate(article.detected):
-            label = "detected" if not number else None
-            axes.axvline(hour, color=COLOURS[1], linestyle="--", linewidth=1.8, label=label)
-        axes.set_title(f"(c) {article.title}" if not row else article.title, fontsize=9, loc="left")
+        for name, hours in article.detected.items():
+            for number, hour in enumerate(hours):
+                label = None if number else f"{name}'s alarm"
+                axes.axvline(hour, color=styles[name]["color"], linestyle="--", linewidth=1.8, label=label)
+        title = f"article {article.article}, {article.points}"
+        axes.set_title(title if row else f"(c) {title}", fontsize=9, loc="left")
         axes.set_ylim(0.0, 1.15 * highest or 1.0)
         axes.set_ylabel("rate", fontsize=9)
         axes.tick_params(labelsize=8, labelbottom=row == len(articles) - 1)
@@ -127,7 +140,7 @@ def rate_figure(panels: Sequence[RatePanel], articles: Sequence[ArticlePanel], s
             fontsize=8.5,
             ncols=2,
             loc="upper center",
-            bbox_to_anchor=(0.5, -0.5),
+            bbox_to_anchor=(0.5, -0.9),
             frameon=False,
         )
     return figure

@@ -3,52 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
-from matplotlib.axes import Axes
 
-from driftbandit.core import Policy
 from driftbandit.environments.delicious import Delicious
 from driftbandit.environments.hetrec import TOLD_NOISE
 from driftbandit.environments.lastfm import LastFM
 from driftbandit.environments.rounds import Environment
 from driftbandit.environments.tables import data_folder
 from driftbandit.evaluation.compare import CompareOptions, compare
-from driftbandit.evaluation.detection import alarm_rounds
 from driftbandit.evaluation.intervals import ratio_interval
 from driftbandit.evaluation.results import Table, difference, mean_and_std, summarise
 from driftbandit.evaluation.trace import Trace
-from driftbandit.plots import Picture, name_of, styles_of
-from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
-from driftbandit.policies.linear.linucb import LinUCB
-from driftbandit.policies.linear.oracle import OracleLinUCB
-from driftbandit.policies.registry import Brief, Builder, title_of
-from driftbandit.policies.restarting.adts import AdTS
+from driftbandit.paper.figure4_claims import claims_of
+from driftbandit.paper.figure4_detection import answers, answers_table
+from driftbandit.paper.figure4_picture import Panel, reward_figure
+from driftbandit.paper.figure4_policies import ADTS_SETTINGS, BUILDERS, EXPLORE, NOISES, V, adts_with, told
+from driftbandit.paper.verdicts import verdict_table
+from driftbandit.policies.registry import Builder, title_of
 from driftbandit.report import Artefact
 
 POOL = 25
-EXPLORE = 0.3
 ORDERS = (0, 1, 2)
 """Orders of the users; 0 is the authors'."""
-
-NOISES = (0.1, 0.2, 0.25, 0.3, 0.35, 0.4)
-"""Noise levels that the sensitivity of dLinUCB is shown for."""
-
-V = 0.4
-"""Scale of adTS's posterior: the default of the authors' library. Their simulation script and our Table 1 use 0.1."""
-
-ADTS_SETTINGS: dict[str, dict[str, Any]] = {
-    "v 0.4, window 200, every 50": {"explore": 0.4},
-    "v 0.4, window 500, every 50": {"explore": 0.4, "window": 500},
-    "v 0.4, window 80, every 10": {"explore": 0.4, "window": 80, "check_every": 10},
-    "v 0.1, window 200, every 50": {"explore": 0.1},
-    "v 0.1, window 80, every 10": {"explore": 0.1, "window": 80, "check_every": 10},
-}
-"""Settings of adTS found in the authors' code; it is not known which of these their LastFM runs used."""
 
 LOGGED: dict[tuple[str, str], float] = {
     ("LastFM users", "dlinucb"): 22031,
@@ -60,29 +40,6 @@ LOGGED: dict[tuple[str, str], float] = {
     ("LastFM clusters", "oracle"): 6638,
 }
 """Total rewards in the logs that the paper's authors published."""
-
-
-def linucb(brief: Brief) -> Policy:
-    """LinUCB as in the authors' runs."""
-    return LinUCB(brief.dim, explore=EXPLORE)
-
-
-def dlinucb(brief: Brief) -> Policy:
-    """dLinUCB with the settings of the authors' code."""
-    return DLinUCB.preset("released", brief.dim, brief.noise, explore=EXPLORE)
-
-
-def adts(brief: Brief) -> Policy:
-    """adTS with the settings of the authors' library."""
-    return AdTS(brief.dim, explore=V, seed=brief.seed)
-
-
-def oracle(brief: Brief) -> Policy:
-    """LinUCB that is told where the next user or cluster begins."""
-    return OracleLinUCB(brief.dim, shifts=brief.shifts, explore=EXPLORE)
-
-
-BUILDERS: dict[str, Builder] = {"dlinucb": dlinucb, "linucb": linucb, "adts": adts, "oracle": oracle}
 
 
 def streams(data: str | None) -> dict[str, Environment]:
@@ -115,14 +72,23 @@ def run(
         raise FileNotFoundError("figure4 needs LastFM or Delicious; see docs/data.md for how to get them")
     traces = compare(BUILDERS, found, seeds, **options)
     tables = [_totals(traces, found), _orders(traces, found), _advantage(traces, found)]
+    adts: dict[str, float] = {}
     if "LastFM users" in found:
         both = {name: found[name] for name in ("LastFM users", "LastFM clusters")}
         noises: dict[str, Builder] = {f"noise {noise:g}": partial(told, noise) for noise in NOISES}
         settings: dict[str, Builder] = {name: partial(adts_with, name) for name in ADTS_SETTINGS}
-        tables.append(
-            _sensitivity("How dLinUCB depends on the noise it is told", "dlinucb", noises, both, seeds, options)
-        )
-        tables.append(_sensitivity("How adTS depends on its settings", "adts", settings, both, seeds, options))
+        for title, policy, builders in (
+            ("How dLinUCB depends on the noise it is told", "dlinucb", noises),
+            ("How adTS depends on its settings", "adts", settings),
+        ):
+            rewards = _rewards(compare(builders, both, seeds, **options))
+            tables.append(_sensitivity(title, policy, rewards, list(both)))
+        adts = {name: rewards["LastFM users", name] for name in settings}
+    main = {name: environment for name, environment in found.items() if "order" not in name}
+    own = [trace for trace in traces if trace.policy == "dlinucb"]
+    scored = answers(main, own, seeds, options)
+    claims = claims_of(traces, scored, adts)
+    tables = [answers_table(scored, seeds), *tables, verdict_table(claims)]
     panels = [
         Panel(
             f"({letter}) {title}",
@@ -154,7 +120,9 @@ def run(
         tables=tables,
         figures={"figure4": reward_figure(panels, 1.0 / POOL)},
         data={
-            "rows": [{**row.as_dict(), "logged": LOGGED.get((row.setting, row.policy))} for row in summarise(traces)]
+            "claims": [claim.as_dict() for claim in claims],
+            "answers": [row.as_dict() for row in scored],
+            "rows": [{**row.as_dict(), "logged": LOGGED.get((row.setting, row.policy))} for row in summarise(traces)],
         },
     )
 
@@ -196,7 +164,7 @@ def _advantage(traces: Sequence[Trace], found: Mapping[str, Environment]) -> Tab
 
 def _orders(traces: Sequence[Trace], found: Mapping[str, Environment]) -> Table:
     """Mean reward of every policy by order of the users."""
-    rewards = {(row.setting, row.policy): row.reward for row in summarise(traces)}
+    rewards = _rewards(traces)
     cells = []
     for title in ("LastFM", "Delicious"):
         names = [name for name in found if name.startswith(f"{title} users")]
@@ -210,87 +178,17 @@ def _orders(traces: Sequence[Trace], found: Mapping[str, Environment]) -> Table:
     return Table("Reward by order of the users", (*headings, "authors' log", "diff."), tuple(cells), note)
 
 
-def _sensitivity(
-    title: str,
-    policy: str,
-    builders: Mapping[str, Builder],
-    found: Mapping[str, Environment],
-    seeds: Sequence[int],
-    options: CompareOptions,
-) -> Table:
+def _rewards(traces: Sequence[Trace]) -> dict[tuple[str, str], float]:
+    """Mean total reward by stream and policy."""
+    return {(row.setting, row.policy): row.reward for row in summarise(traces)}
+
+
+def _sensitivity(title: str, policy: str, rewards: Mapping[tuple[str, str], float], names: Sequence[str]) -> Table:
     """Total reward of a policy with other settings, and that of the authors' logs."""
-    rewards = {(row.policy, row.setting): row.reward for row in summarise(compare(builders, found, seeds, **options))}
-    cells = [(name, *(f"{rewards[name, stream]:,.0f}" for stream in found)) for name in builders]
-    cells.append(("authors' log", *(f"{LOGGED[stream, policy]:,.0f}" for stream in found)))
+    rows = list(dict.fromkeys(name for _, name in rewards))
+    cells = [(name, *(f"{rewards[stream, name]:,.0f}" for stream in names)) for name in rows]
+    cells.append(("authors' log", *(f"{LOGGED[stream, policy]:,.0f}" for stream in names)))
     note = (
         "Mean over pool seeds. Every row has random draws of its own." if policy == "adts" else "Mean over pool seeds."
     )
-    return Table(title, ("setting", *found), tuple(cells), note)
-
-
-def told(noise: float, brief: Brief) -> Policy:
-    """dLinUCB that is told this noise."""
-    return dlinucb(replace(brief, noise=noise))
-
-
-def adts_with(name: str, brief: Brief) -> Policy:
-    """adTS with one of `ADTS_SETTINGS`."""
-    return AdTS(brief.dim, seed=brief.seed, **ADTS_SETTINGS[name])
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One panel of `reward_figure`: its title, its runs, and whether to mark shifts and detected changes."""
-
-    title: str
-    traces: Sequence[Trace]
-    show_changes: bool = False
-
-
-def reward_figure(panels: Sequence[Panel], chance: float) -> Picture:
-    """Accumulated reward over time, divided by what random picks would earn.
-
-    Parameters
-    ----------
-    panels : sequence of Panel
-        Curves are means over seeds. Marked shifts are black lines, detected changes of the first seed ticks at the
-        bottom.
-    chance : float
-        Expected reward of a random pick.
-    """
-    columns = min(len(panels), 2)
-    lines = -(-len(panels) // 2)
-    figure = Picture(figsize=(6.2 * columns, 4.2 * lines), layout="constrained")
-    styles = styles_of(list(dict.fromkeys(trace.policy for panel in panels for trace in panel.traces)))
-    for number, panel in enumerate(panels):
-        axes = figure.add_subplot(lines, columns, number + 1)
-        policies = list(dict.fromkeys(trace.policy for trace in panel.traces))
-        horizon = len(panel.traces[0])
-        rounds = np.arange(1, horizon + 1)
-        drawn = np.unique(np.linspace(horizon // 100, horizon - 1, 1000).astype(int))
-        for policy in policies:
-            runs = np.array([np.cumsum(trace.rewards) for trace in panel.traces if trace.policy == policy])
-            curve = runs.mean(axis=0) / (chance * rounds)
-            axes.plot(rounds[drawn], curve[drawn], label=name_of(policy), linewidth=1.7, **styles[policy])
-        if panel.show_changes:
-            _mark_changes(axes, panel.traces, styles)
-        axes.set_title(panel.title, fontsize=11)
-        axes.set_xlabel("round")
-        axes.set_ylabel("normalised reward")
-        axes.set_xlim(0, horizon)
-        axes.grid(axis="y", alpha=0.25)
-        low, high = axes.get_ylim()
-        axes.set_ylim(low, high + 0.12 * (high - low))  # room for the legend above the curves
-        axes.legend(fontsize=9, loc="upper center", ncols=len(policies))
-    return figure
-
-
-def _mark_changes(axes: Axes, traces: Sequence[Trace], styles: dict[str, dict[str, Any]]) -> None:
-    for shift in traces[0].shifts:
-        axes.axvline(shift, color="black", linewidth=0.8, alpha=0.6)
-    first: dict[str, Trace] = {}
-    for trace in traces:
-        first.setdefault(trace.policy, trace)
-    for policy, trace in first.items():
-        for alarm in alarm_rounds(trace.changes):
-            axes.axvline(alarm, ymax=0.08, color=styles[policy]["color"], linewidth=1.6)
+    return Table(title, ("setting", *names), tuple(cells), note)

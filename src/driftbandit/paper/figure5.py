@@ -19,7 +19,7 @@ from driftbandit.evaluation.compare import CompareOptions
 from driftbandit.evaluation.results import Table, number_of
 from driftbandit.evaluation.simulate import simulate
 from driftbandit.extras import pip_install
-from driftbandit.paper.figure4 import EXPLORE
+from driftbandit.paper.figure4_policies import EXPLORE
 from driftbandit.paper.figure5_tastes import DRAWS, GENRES, LEAST_USERS, Profile, Tastes, profile_members
 from driftbandit.plots import COLOURS, Picture
 from driftbandit.policies.choosing_memory.click_warning import ClickWarning

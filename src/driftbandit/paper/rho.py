@@ -10,7 +10,7 @@ import numpy as np
 
 from driftbandit.evaluation.compare import CompareOptions, compare
 from driftbandit.evaluation.results import Row, Table, difference, mean_and_std, number_of, summarise
-from driftbandit.paper.table1 import COLUMNS
+from driftbandit.paper.table1_columns import COLUMNS
 from driftbandit.plots import COLOURS, Picture
 from driftbandit.report import Artefact
 
