@@ -143,6 +143,23 @@ def test_the_ticks_and_lines_of_the_cluster_panels_are_in_the_legend():
     assert users == ["dLinUCB", "LinUCB", "adTS"]
 
 
+def test_what_was_tuned_is_kept_until_the_runs_change(made_up, tmp_path, monkeypatch):
+    found = {"clusters": LastFM(folder=str(made_up / "lastfm"), by="group")}
+    options = {"processes": 1, "out": tmp_path / "out"}
+    totals = figure4_detection._tuning_totals(found, [100], options)
+    assert len(totals) == len(figure4_policies.RESTARTS) + len(figure4_policies.WINDOWS)
+    played = []
+    monkeypatch.setattr(figure4_detection, "compare", lambda *given, **options: played.append(given) or [])
+    assert figure4_detection._tuning_totals(found, [100], options) == totals
+    assert not played
+    for other in ({"seeds": [101]}, {"options": {**options, "fresh": True}}):
+        figure4_detection._tuning_totals(**{"found": found, "seeds": [100], "options": options, **other})
+    assert len(played) == 2
+    (tmp_path / "out" / "tuning.json").write_text("[]")
+    figure4_detection._tuning_totals(found, [100], options)
+    assert len(played) == 3
+
+
 def test_without_any_data_it_says_what_is_missing(tmp_path):
     with pytest.raises(FileNotFoundError, match="figure4 needs LastFM or Delicious"):
         figure4.run(data=str(tmp_path), seeds=[0])
