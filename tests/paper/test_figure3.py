@@ -43,7 +43,7 @@ def test_a_told_noise_is_used_without_a_warning_and_others_still_warn():
 
 
 def test_the_figure_on_made_up_logs_says_so_and_continues_where_it_was(tmp_path):
-    settings = {"lines": 8000, "seeds": [3, 4], "processes": 1, "out": tmp_path / "out"}
+    settings = {"lines": 4000, "seeds": [3, 4], "processes": 1, "out": tmp_path / "out"}
     artefact = figure3.run(**settings)
     assert "made-up log" in artefact.title
     figure = artefact.figures["figure3"]

@@ -146,8 +146,9 @@ def _artefact(logs: Sequence[Prepared], found: Found, out: Path, fresh: bool) ->
     if made_up:
         tables.append(detection_table(sides, replays))
     if len(logs) > len(easy):
-        others = {log: Side(log, "users") for log in logs}
-        tables.append(plans_table(others, found, UNIFORM, ratio))
+        users = dict(zip(easy, [side for side in sides if side.kind == "users"], strict=True))
+        users |= {log: Side(log, "users") for log in logs if log not in users}
+        tables.append(plans_table(users, found, UNIFORM, ratio))
     note = f"Above, uniform-LinUCB explores with {EXPLORE:g} and uniform-dLinUCB is told a noise of {NOISE:g}."
     claims = claims_of(sides, replays, remarks, ratio)
     about = "These verdicts are about the log above." if easy[0].source else "These verdicts are about made-up logs."

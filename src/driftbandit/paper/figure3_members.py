@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from scipy.stats.contingency import association
 
 from driftbandit.core import Ints
 from driftbandit.environments.log import Log
@@ -70,6 +69,8 @@ def cramers_v(members: Ints, groups: Ints) -> float:
     >>> cramers_v(np.array([0, 0, 1, 1]), groups), cramers_v(np.array([0, 1, 0, 1]), groups)
     (1.0, 0.0)
     """
+    from scipy.stats.contingency import association  # noqa: PLC0415 - slow to import; kept studies do without
+
     rows, columns = (np.unique(labels, return_inverse=True)[1] for labels in (members, groups))
     shape = int(rows.max()) + 1, int(columns.max()) + 1
     if min(shape) < 2:

@@ -31,6 +31,7 @@ class Ratios:
         if not fresh:
             with suppress(OSError, ValueError):  # not there, or damaged: found again
                 self._found = dict(json.loads(file.read_text(encoding="utf-8")))
+        self._kept = set(self._found)
 
     def __call__(self, ours: Sequence[Replay], theirs: Sequence[Replay] | None = None) -> Interval:
         """Rate of some replays over that of others, by default of the random logger."""
@@ -43,7 +44,7 @@ class Ratios:
         return Interval(*self._found[key])
 
     def save(self) -> None:
-        """Keep the intervals that were asked for."""
-        if self._asked:
+        """Keep the intervals that were asked for, if they are not the ones that were kept before."""
+        if self._asked.keys() != self._kept:
             with whole_file(self._file) as partial:
                 partial.write_text(json.dumps(self._asked), encoding="utf-8")

@@ -6,9 +6,13 @@ restarts at fixed intervals and LinUCB on a sliding window stand beside the poli
 
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +21,10 @@ from driftbandit.core import Change
 from driftbandit.environments.rounds import Environment
 from driftbandit.evaluation.compare import CompareOptions, compare
 from driftbandit.evaluation.detection import Detection, alarm_rounds, followed_by_chance, shifts_followed
+from driftbandit.evaluation.fingerprints import run_key
 from driftbandit.evaluation.results import Table, mean_and_std
 from driftbandit.evaluation.trace import Trace
+from driftbandit.files import whole_file
 from driftbandit.paper.figure4_policies import LENGTHS, PACE, PLAIN, RESTARTS, WINDOWS, restarts_of
 from driftbandit.policies.registry import Builder, title_of
 
@@ -27,6 +33,10 @@ WITHIN = 300
 ROTATIONS = 1000
 
 FIRST_TUNING_SEED, TUNING_SEEDS = 100, 3
+
+
+TUNED: dict[str, Builder] = {**RESTARTS, **WINDOWS}
+"""Policies out of which the best restarts and the best window are chosen."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +112,8 @@ def answers_of(runs: Sequence[Trace]) -> Answers:
         alarms = alarm_rounds(trace.changes)
         quality.add(alarms, trace.shifts, len(trace))
         followed += shifts_followed(alarms, trace.shifts, WITHIN)
-        options = {"rotations": ROTATIONS, "seed": trace.seed}
-        chance += followed_by_chance(alarms, trace.shifts, len(trace), WITHIN, **options)
+        # The runs have the same rounds but for their pools, so their alarms are alike: all are rotated alike.
+        chance += followed_by_chance(alarms, trace.shifts, len(trace), WITHIN, rotations=ROTATIONS, seed=0)
         gaps.extend(np.diff(alarms).tolist())
     rewards = np.array([trace.rewards.sum() for trace in runs])
     changes = len(runs[0].shifts)
@@ -152,12 +162,12 @@ def answers(
     options : CompareOptions
         As in `compare`.
     """
-    tried = compare({**RESTARTS, **WINDOWS}, found, other_seeds(seeds), **options)
+    totals = _tuning_totals(found, other_seeds(seeds), options)
     rivals = compare(PLAIN, found, seeds, **options)
     rows = []
     for stream, environment in found.items():
-        chosen = {name: build for field in (RESTARTS, WINDOWS) for name, build in [_best(tried, stream, field)]}
-        played = compare(chosen, {stream: environment}, seeds, **options)
+        names = [max(field, key=lambda name: totals[f"{stream}: {name}"]) for field in (RESTARTS, WINDOWS)]
+        played = compare({name: TUNED[name] for name in names}, {stream: environment}, seeds, **options)
         runs = [trace for trace in (*detected, *rivals) if trace.setting == stream] + played
         rows += [
             answers_of([_with_restarts(trace) for trace in runs if trace.policy == policy])
@@ -166,14 +176,28 @@ def answers(
     return rows
 
 
-def _best(tried: Sequence[Trace], stream: str, field: Mapping[str, Builder]) -> tuple[str, Builder]:
-    """The name and builder that earned most on a stream; the first of equals."""
-    totals = {
-        name: sum(trace.rewards.sum() for trace in tried if (trace.setting, trace.policy) == (stream, name))
-        for name in field
-    }
-    name = max(totals, key=lambda name: totals[name])
-    return name, field[name]
+def _tuning_totals(found: Mapping[str, Environment], seeds: Sequence[int], options: CompareOptions) -> dict[str, float]:
+    """Reward of every period and window on every stream, over these seeds.
+
+    The totals are kept in a file with the fingerprint of all runs, because reading the runs again takes seconds.
+    """
+    runs = itertools.product(found.items(), TUNED.items(), seeds)
+    keys = [run_key(environment, seed, name, build) for (_, environment), (name, build), seed in runs]
+    fingerprint = hashlib.sha256(json.dumps(keys).encode()).hexdigest()
+    out = options.get("out")
+    file = None if out is None else Path(out, "tuning.json")
+    if file is not None and not options.get("fresh", False):
+        with suppress(OSError, ValueError, KeyError, TypeError):  # not there, or of other runs: played again
+            kept = json.loads(file.read_text(encoding="utf-8"))
+            if kept["fingerprint"] == fingerprint:
+                return dict(kept["totals"])
+    totals = {f"{stream}: {name}": 0.0 for stream in found for name in TUNED}
+    for trace in compare(TUNED, found, seeds, **options):
+        totals[f"{trace.setting}: {trace.policy}"] += float(trace.rewards.sum())
+    if file is not None:
+        with whole_file(file) as partial:
+            partial.write_text(json.dumps({"fingerprint": fingerprint, "totals": totals}), encoding="utf-8")
+    return totals
 
 
 def _with_restarts(trace: Trace) -> Trace:

@@ -13,7 +13,7 @@ from driftbandit.evaluation.detection import alarm_rounds
 from driftbandit.evaluation.trace import Trace
 from driftbandit.plots import Picture, name_of, styles_of
 
-_LANE = 0.06
+_LANE = 0.07
 """Height of a lane of alarms, as a share of the curves'."""
 
 
@@ -51,7 +51,8 @@ def reward_figure(panels: Sequence[Panel], chance: float) -> Picture:
             runs = np.array([np.cumsum(trace.rewards) for trace in panel.traces if trace.policy == policy])
             curve = runs.mean(axis=0) / (chance * rounds)
             axes.plot(rounds[drawn], curve[drawn], label=name_of(policy), linewidth=1.7, **styles[policy])
-        axes.set_title(panel.title, fontsize=11)
+        seed = f"; alarms of pool seed {panel.traces[0].seed}" if panel.show_changes else ""
+        axes.set_title(panel.title + seed, fontsize=11)
         axes.set_xlabel("round")
         axes.set_ylabel("normalised reward")
         axes.set_xlim(0, horizon)
@@ -61,7 +62,7 @@ def reward_figure(panels: Sequence[Panel], chance: float) -> Picture:
         low, high = axes.get_ylim()
         room = 0.2 if panel.show_changes else 0.12  # for the legend above the curves
         axes.set_ylim(low, high + room * (high - low))
-        axes.legend(fontsize=9, loc="upper center", ncols=len(policies), framealpha=1.0)
+        axes.legend(fontsize=8.5, loc="upper center", ncols=4, framealpha=1.0, columnspacing=1.2, handlelength=1.5)
     return figure
 
 
@@ -76,7 +77,7 @@ def _mark_changes(axes: Axes, panel: Panel, styles: dict[str, dict[str, Any]]) -
     lane = _LANE * (high - low)
     for place, trace in enumerate(detectors):
         alarms = alarm_rounds(trace.changes)
-        bottom = low - (len(detectors) - place) * 1.3 * lane
-        label = f"{name_of(trace.policy)}'s alarms"
-        axes.vlines(alarms, bottom, bottom + lane, color=styles[trace.policy]["color"], linewidth=1.8, label=label)
-    axes.set_ylim(low - (len(detectors) + 0.2) * 1.3 * lane, high)
+        level = np.full(len(alarms), low - (place + 0.5) * lane)
+        marks = {"color": styles[trace.policy]["color"], "markersize": 10, "markeredgewidth": 1.8}
+        axes.plot(alarms, level, "|", label=f"{name_of(trace.policy)}'s alarms", **marks)
+    axes.set_ylim(low - (len(detectors) + 0.2) * lane, high)
