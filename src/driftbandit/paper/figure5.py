@@ -21,6 +21,7 @@ from driftbandit.evaluation.simulate import simulate
 from driftbandit.extras import pip_install
 from driftbandit.paper.figure4_policies import EXPLORE
 from driftbandit.paper.figure5_tastes import DRAWS, GENRES, LEAST_USERS, Profile, Tastes, profile_members
+from driftbandit.paper.verdicts import Claim, judged, verdict_table
 from driftbandit.plots import COLOURS, Picture
 from driftbandit.policies.choosing_memory.click_warning import ClickWarning
 from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
@@ -28,6 +29,8 @@ from driftbandit.report import Artefact
 
 LONG = 1000
 """Rounds in which a member must have chosen to count as long-lived."""
+
+_CLEAR = 0.95  # share of random draws that a member must beat
 
 SHOWN = 4
 TOP = 8
@@ -78,6 +81,7 @@ def run(
     below = [Cloud(f"{_nth(place)}longest: {_who(profile)}", profile.weights) for place, profile in enumerate(longest)]
     typical = float(np.median([profile.chance for profile in profiles]))
     members = number_of("member", int(chosen_by.max()) + 1)
+    claim = _claim(leaning, best_by_chance)
     return Artefact(
         name="figure5",
         title="Figure 5: tags of the users that dLinUCB's members served on LastFM",
@@ -95,9 +99,32 @@ def run(
             f"What chance gives: the members' tags are further from everyone's than those of {_percent(typical)} of "
             "stretches of as many rounds drawn at random (median over members; 50 % is chance).",
         ],
-        tables=[_genres(leaning, best_by_chance), _longest(longest), _tags([*leaning.values(), *longest])],
+        tables=[
+            _genres(leaning, best_by_chance),
+            _longest(longest),
+            _tags([*leaning.values(), *longest]),
+            verdict_table([claim]),
+        ],
         figures={"figure5": cloud_figure([above, below])},
-        data={"seed": seeds[0], "members": [asdict(profile) for profile in profiles]},
+        data={
+            "seed": seeds[0],
+            "members": [asdict(profile) for profile in profiles],
+            "claims": [claim.as_dict()],
+        },
+    )
+
+
+def _claim(leaning: dict[str, Profile], best_by_chance: Floats) -> Claim:
+    """Whether members lean further towards the paper's genres than random stretches of the stream do."""
+    clear = [
+        genre
+        for column, (genre, profile) in enumerate(leaning.items())
+        if np.mean(best_by_chance[:, column] < profile.genres[genre]) >= _CLEAR
+    ]
+    return Claim(
+        "The members' tags clearly correspond to rock, metal, pop and hip-hop.",
+        f"{len(clear)} of {len(leaning)} genres: some member leans further than in {_percent(_CLEAR)} of random draws.",
+        judged(len(clear) == len(leaning), bool(clear)),
     )
 
 

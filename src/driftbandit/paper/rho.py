@@ -11,6 +11,7 @@ import numpy as np
 from driftbandit.evaluation.compare import CompareOptions, compare
 from driftbandit.evaluation.results import Row, Table, difference, mean_and_std, number_of, summarise
 from driftbandit.paper.table1_columns import COLUMNS
+from driftbandit.paper.verdicts import Claim, judged, verdict_table
 from driftbandit.plots import COLOURS, Picture
 from driftbandit.report import Artefact
 
@@ -18,6 +19,9 @@ SHARES = (0.0, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 PAPER = {0.1: (57.59, 3.44), 1.0: (54.07, 3.95)}
 """The paper gives a regret for rho = 1 and one for 'smaller' rho, which is set at 0.1 here."""
+
+
+_MUCH = 0.15  # share by which regret may differ and still be called not much affected
 
 
 def run(
@@ -38,6 +42,7 @@ def run(
         delay = f"{detection.median_delay:.0f}" if detection and detection.delays else "–"
         missed = f"{detection.missed} of {detection.missed + len(detection.delays)}" if detection else "–"
         cells.append((f"{share:g}", printed, mean_and_std(row.regret, row.regret_std), gap, delay, missed))
+    claims = _claims({share: row.regret for share, row in zip(SHARES, rows, strict=True)})
     return Artefact(
         name="rho",
         title="The rho study: shifts that change only a share of the arms",
@@ -54,11 +59,34 @@ def run(
                 ("rho", "paper", "ours", "difference", "median delay", "missed"),
                 tuple(cells),
                 "Delays in rounds.",
-            )
+            ),
+            verdict_table(claims),
         ],
         figures={"rho": share_figure(rows, SHARES, {k: v[0] for k, v in PAPER.items()})},
-        data={"rows": [{"share": s, **r.as_dict()} for s, r in zip(SHARES, rows, strict=True)]},
+        data={
+            "rows": [{"share": s, **r.as_dict()} for s, r in zip(SHARES, rows, strict=True)],
+            "claims": [claim.as_dict() for claim in claims],
+        },
     )
+
+
+def _claims(regret: dict[float, float]) -> list[Claim]:
+    """What the paper says about the share, against the regret by share."""
+    whole = regret[1.0]
+    parts = [value for share, value in regret.items() if 0.0 < share < 1.0]
+    apart = max(abs(value / whole - 1.0) for value in parts)
+    return [
+        Claim(
+            "Regret is lowest where nothing changes (rho = 0).",
+            f"{regret[0.0]:.1f} there, at least {min(whole, *parts):.1f} elsewhere.",
+            judged(regret[0.0] < min(whole, *parts)),
+        ),
+        Claim(
+            "Regret is not affected too much where rho is smaller than 1.",
+            f"At most {100.0 * apart:.0f} % away from the {whole:.1f} at rho = 1; the paper's figures differ by 7 %.",
+            judged(apart <= _MUCH, apart <= 2.0 * _MUCH),
+        ),
+    ]
 
 
 def share_figure(rows: Sequence[Row], shares: Sequence[float], paper: dict[float, float]) -> Picture:
