@@ -48,7 +48,7 @@ class Knob:
     values : mapping of str to dict
         Keywords of `DLinUCB` by label.
     usual : str
-        Label of the value in Table 1, or none.
+        Label of the value in Table 1.
     presets : tuple of str
         Which variants of dLinUCB it is turned on.
     """
@@ -178,11 +178,13 @@ def _settings() -> dict[str, Builder]:
         for knob in KNOBS
         for preset in knob.presets
         for label, values in knob.values.items()
+        if label != knob.usual
     }
 
 
 def _name(preset: str, knob: Knob, label: str) -> str:
-    return f"{preset} {knob.name} {label}"
+    """Name in the results; the preset's own if nothing was changed."""
+    return preset if label == knob.usual else f"{preset} {knob.name} {label}"
 
 
 def _sized(size: float) -> World:
