@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from driftbandit.evaluation.results import Table
 from driftbandit.html import Templates
@@ -83,11 +84,18 @@ def page(title: str, artefacts: Sequence[Artefact], left_out: Mapping[str, str] 
     return str(_templates.render("report.html", title=title, artefacts=artefacts, left_out=left_out or {}))
 
 
+_drawn: WeakKeyDictionary[Figure, bytes] = WeakKeyDictionary()
+"""Figures that were drawn already. Each goes into a file, its own page and the page of all, and drawing is slow."""
+
+
 def _png(figure: Figure) -> bytes:
-    buffer = io.BytesIO()
-    # No software or date stamp: the same figure is the same file.
-    figure.savefig(buffer, format="png", dpi=_DPI, metadata={"Software": None})
-    return buffer.getvalue()
+    """The figure as a file; figures of an artefact are not changed after they were handed over."""
+    if figure not in _drawn:
+        buffer = io.BytesIO()
+        # No software or date stamp: the same figure is the same file.
+        figure.savefig(buffer, format="png", dpi=_DPI, metadata={"Software": None})
+        _drawn[figure] = buffer.getvalue()
+    return _drawn[figure]
 
 
 def _base64_png(figure: Figure) -> str:
