@@ -6,6 +6,7 @@ world of large shifts, so regret alone would praise them: their false alarms in 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -104,6 +105,10 @@ class Reading:
     still_regret: float
     false_alarms: float
 
+    def as_dict(self) -> dict[str, float | None]:
+        """Plain numbers, for JSON; NaN becomes None."""
+        return {name: None if math.isnan(value) else value for name, value in vars(self).items()}
+
     def cells(self) -> tuple[str, str, str]:
         """Regret, false alarms, and shifts missed, as text."""
         shifts = self.found + self.missed
@@ -161,12 +166,14 @@ def run(
         },
         data={
             "knobs": {
-                name: {preset: {label: vars(r) for label, r in of.items()} for preset, of in by.items()}
+                name: {preset: {label: reading.as_dict() for label, reading in of.items()} for preset, of in by.items()}
                 for name, by in knobs.items()
             },
-            "sizes": {label: {policy: vars(r) for policy, r in by.items()} for label, by in sizes.items()},
+            "sizes": {
+                label: {policy: reading.as_dict() for policy, reading in by.items()} for label, by in sizes.items()
+            },
             "detectable": DETECTABLE,
-            "references": {policy: vars(readings[policy]) for policy in (*PRESETS, *REFERENCES)},
+            "references": {policy: readings[policy].as_dict() for policy in (*PRESETS, *REFERENCES)},
         },
     )
 
