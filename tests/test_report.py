@@ -213,3 +213,13 @@ def test_a_file_in_the_way_of_the_folder_is_an_error(tmp_path):
     with pytest.raises(OSError, match="out"):
         publish(artefact(), tmp_path / "out")
     assert (tmp_path / "out").read_text() == "here first"
+
+
+def test_a_figure_is_drawn_once_however_often_it_is_shown(tmp_path, monkeypatch):
+    figure, drawn = Figure(), []
+    save = figure.savefig
+    monkeypatch.setattr(figure, "savefig", lambda *given, **options: drawn.append(1) or save(*given, **options))
+    artefact = Artefact("a", "A", figures={"a": figure})
+    publish(artefact, tmp_path)
+    assert base64.b64encode((tmp_path / "a.png").read_bytes()).decode() in page("All", [artefact])
+    assert len(drawn) == 1

@@ -6,11 +6,11 @@ import base64
 import io
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from driftbandit.evaluation.results import Table
 from driftbandit.html import Templates
@@ -54,16 +54,15 @@ def publish(artefact: Artefact, out: str | os.PathLike[str]) -> list[Path]:
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     files = []
-    png = cache(_png)  # drawing takes long: once for the file and the page
     for name, figure in artefact.figures.items():
         files.append(folder / f"{name}.png")
-        files[-1].write_bytes(png(figure))
+        files[-1].write_bytes(_png(figure))
     parts = [f"## {table.title}\n\n{table.markdown()}\n\n{table.note}\n" for table in artefact.tables]
     markdown = f"# {artefact.title}\n\n" + "\n\n".join([*artefact.text, *parts]).rstrip() + "\n"
     for suffix, content in (
         ("md", markdown),
         ("json", json.dumps(artefact.data, indent=2) + "\n"),
-        ("html", _page(artefact.title, [artefact], {}, png)),
+        ("html", page(artefact.title, [artefact])),
     ):
         files.append(folder / f"{artefact.name}.{suffix}")
         files[-1].write_text(content, encoding="utf-8")
@@ -82,23 +81,25 @@ def page(title: str, artefacts: Sequence[Artefact], left_out: Mapping[str, str] 
     left_out : mapping, optional
         What is missing, by name, and why.
     """
-    return _page(title, artefacts, left_out or {}, _png)
+    return str(_templates.render("report.html", title=title, artefacts=artefacts, left_out=left_out or {}))
 
 
-def _page(
-    title: str, artefacts: Sequence[Artefact], left_out: Mapping[str, str], png: Callable[[Figure], bytes]
-) -> str:
-    def picture(figure: Figure) -> str:
-        return base64.b64encode(png(figure)).decode()
-
-    return str(_templates.render("report.html", title=title, artefacts=artefacts, left_out=left_out, picture=picture))
+_drawn: WeakKeyDictionary[Figure, bytes] = WeakKeyDictionary()
+"""Figures that were drawn already. Each goes into a file, its own page and the page of all, and drawing is slow."""
 
 
 def _png(figure: Figure) -> bytes:
-    buffer = io.BytesIO()
-    # No software or date stamp: the same figure is the same file.
-    figure.savefig(buffer, format="png", dpi=_DPI, metadata={"Software": None})
-    return buffer.getvalue()
+    """The figure as a file; figures of an artefact are not changed after they were handed over."""
+    if figure not in _drawn:
+        buffer = io.BytesIO()
+        # No software or date stamp: the same figure is the same file.
+        figure.savefig(buffer, format="png", dpi=_DPI, metadata={"Software": None})
+        _drawn[figure] = buffer.getvalue()
+    return _drawn[figure]
 
 
-_templates = Templates("driftbandit")
+def _base64_png(figure: Figure) -> str:
+    return base64.b64encode(_png(figure)).decode()
+
+
+_templates = Templates("driftbandit", base64_png=_base64_png)

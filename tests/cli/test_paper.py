@@ -13,6 +13,7 @@ from driftbandit import Trace
 from driftbandit.core import Change
 from driftbandit.environments import PRESETS
 from driftbandit.evaluation.delays import click_delay
+from driftbandit.evaluation.study import play_study
 from driftbandit.paper import rho
 from driftbandit.paper.table1 import OTHERS
 from driftbandit.paper.table1_columns import COLUMNS, PAPER
@@ -25,12 +26,29 @@ def short_paper(monkeypatch):
     monkeypatch.setitem(PRESETS, "table1-v1", replace(PRESETS["table1-v1"], horizon=900))
 
 
+@pytest.fixture
+def short_studies(monkeypatch):
+    """The worlds of studies that keep totals only, with at most 300 rounds and a shift after 150."""
+
+    def shorten(environment):
+        if hasattr(environment, "world"):
+            return replace(environment, world=shorten(environment.world))
+        return replace(environment, horizon=min(environment.horizon, 300), period=150)
+
+    def play_short(scenarios, **options):
+        short = {name: replace(place, environment=shorten(place.environment)) for name, place in scenarios.items()}
+        return play_study(short, **options)
+
+    for module in ("growth", "sensitivity", "table1_noise", "table1_shifts"):
+        monkeypatch.setattr(f"driftbandit.paper.{module}.play_study", play_short)
+
+
 PAPER_ARGS = ["--seeds", "1", "--processes", "1", "--out", "out"]
 
 
-def test_paper_table1(short_paper):
+def test_paper_table1(short_paper, short_studies):
     result = succeed("paper", "table1", *PAPER_ARGS)
-    assert sorted(path.name for path in written(result)) == ["table1.html", "table1.json", "table1.md"]
+    assert sorted(path.name for path in written(result)) == ["table1.html", "table1.json", "table1.md", "table1.png"]
     assert "87.5 ± 3.6" in result.stdout, "the paper's first cell"
     rows = json.loads(Path("out/table1.json").read_text())["rows"]
     assert len(rows) == len((*PAPER, *OTHERS)) * len(COLUMNS)
@@ -40,6 +58,29 @@ def test_paper_table1(short_paper):
     markdown = Path("out/table1.md").read_text(encoding="utf-8")
     for name in PAPER:
         assert f"{REGISTRY[name].title}, ours" in markdown
+    for heading in ("Paired tests over seeds", "How far redrawn tastes lie apart", "What would make LinUCB and adTS"):
+        assert f"## {heading}" in markdown
+    data = json.loads(Path("out/table1.json").read_text())
+    assert set(data["tests"]) >= {"dlinucb - linucb", "dlinucb-paper - dlinucb"}
+    assert (data["distances"]["rejected"]["0.1"], round(data["distances"]["rejected"]["0.5"], 2)) == (0.0, 0.11)
+
+
+def test_paper_growth_and_sensitivity_go_on_where_they_stopped(short_studies):
+    for name in ("growth", "sensitivity"):
+        first = as_json("paper", name, *PAPER_ARGS)
+        files = {path: path.stat().st_mtime_ns for path in Path("out", name, "results").rglob("*.json")}
+        assert as_json("paper", name, *PAPER_ARGS) == first
+        assert {path: path.stat().st_mtime_ns for path in files} == files, "nothing was played again"
+        assert Path("out", f"{name}.png").stat().st_size > 10_000
+    assert [axis["axis"] for axis in as_json("paper", "growth", *PAPER_ARGS)["axes"]] == [
+        "stages",
+        "stage length",
+        "dimension",
+        "horizon",
+        "size",
+    ]
+    assert set(first["knobs"]) == {"window", "delta", "window_delta", "ridge", "explore", "noise"}
+    assert first["knobs"]["noise"]["dlinucb"]["1"] == first["knobs"]["window"]["dlinucb"]["200"], "nothing changed"
 
 
 def test_paper_figure2(short_paper):
@@ -54,22 +95,29 @@ def test_paper_rho_as_json(short_paper):
     assert data["rows"][0]["regret"] == min(row["regret"] for row in data["rows"]), "nothing changes at rho = 0"
 
 
-def test_paper_all_is_one_report_more(short_paper, tmp_path, monkeypatch):
+def test_paper_all_is_one_report_more(short_paper, short_studies, tmp_path, monkeypatch):
     for place in ("DRIFTBANDIT_DATA", "HOME"):
         monkeypatch.setenv(place, str(tmp_path / "nowhere"))
     result = succeed("paper", "all", "--lines", "3000", *PAPER_ARGS)
     names = {path.stem for path in written(result)}
-    assert names == {"table1", "figure2", "rho", "figure3"}
+    assert names == {"table1", "figure2", "rho", "growth", "sensitivity", "figure3"}
     report = Path("out/report.html").read_text(encoding="utf-8")
     assert "out/report.html" in result.stdout
-    for title in ("Table 1", "Figure 2", "The rho study", "made-up log in the R6A format"):
+    for title in (
+        "Table 1",
+        "Figure 2",
+        "The rho study",
+        "How regret grows",
+        "How sensitive",
+        "made-up log in the R6A format",
+    ):
         assert title in report
-    assert report.count("data:image/png;base64,") == 3
+    assert report.count("data:image/png;base64,") == 6
     for left_out in ("figure4 (figure4 needs LastFM or Delicious", "figure5 (lastfm: no data in"):
         assert f"left out: {left_out}" in result.stdout
         assert f"Left out: {left_out}" in report
     data = as_json("paper", "all", "--lines", "3000", *PAPER_ARGS)
-    assert set(data) == {"table1", "figure2", "rho", "figure3"}
+    assert set(data) == {"table1", "figure2", "rho", "growth", "sensitivity", "figure3"}
 
 
 def test_paper_figure3_makes_up_a_log(tmp_path):
@@ -118,11 +166,12 @@ def test_paper_reports_seeds_that_nothing_was_chosen_on(artefact, seeds, monkeyp
     assert result.stderr == "error: an extra is missing\n"
 
 
-def test_paper_tables_are_not_cut_off_where_there_is_no_terminal(short_paper, monkeypatch):
+def test_paper_tables_are_not_cut_off_where_there_is_no_terminal(short_paper, short_studies, monkeypatch):
     # Piped into a file or a log there is no width to respect, and half a number is worse than a long line.
     monkeypatch.delenv("COLUMNS")
     stdout = succeed("paper", "table1", *PAPER_ARGS).stdout
     assert "Meta-Bandit, paper" in stdout
+    stdout += succeed("paper", "growth", *PAPER_ARGS).stdout
     assert "…" not in stdout
 
 

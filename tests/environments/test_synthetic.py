@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from driftbandit.environments import PRESETS, Rounds, World, synthetic, world
+from driftbandit.environments.drawing import draw_rounds
 from driftbandit.environments.synthetic import preset_name
 
 ARRAYS = ("catalogue", "pools", "arms", "means", "rewards", "shifts")
-PAPERS = ("table1-v1", "text-v1", "stationary-v1", "rotation-v1", "brownian-v1", "recurring-v1")
+PAPERS = ("table1-v1", "exact-v1", "text-v1", "stationary-v1", "rotation-v1", "brownian-v1", "recurring-v1")
 """Presets that also have a version with clicks."""
 FEASIBLE_TEXT = {"shift": 0.1, "share": 0.2, "dim": 5, "period": 100}
 
@@ -688,3 +689,33 @@ def test_the_smallest_worlds_work(arms):
     rounds = synthetic(World(dim=1, arms=arms, pool=arms, horizon=1, path="still"), 0)
     assert rounds.means.shape == (1, arms)
     np.testing.assert_allclose(np.abs(rounds.catalogue), 1.0)
+
+
+@pytest.mark.parametrize("size", [0.1, 0.9, 2.0])
+def test_exact_shifts_have_exactly_the_stated_size(size):
+    rounds = synthetic("exact", seed=3, shift=size, horizon=1000, period=200, noise=0.0)
+    thetas = [
+        np.linalg.lstsq(
+            rounds.catalogue[rounds.pools[t : t + 50]].reshape(-1, 10), rounds.means[t : t + 50].ravel(), rcond=None
+        )[0]
+        for t in range(0, 1000, 200)
+    ]
+    assert np.linalg.norm(thetas, axis=1) == pytest.approx(np.ones(5))
+    assert np.linalg.norm(np.diff(thetas, axis=0), axis=1) == pytest.approx(np.full(4, size))
+
+
+def test_exact_shifts_that_cannot_be_are_refused():
+    with pytest.raises(ValueError, match=r"^shift: expected more than 0 and at most 2 with rule='exact', got 2.1"):
+        world("exact", shift=2.1)
+    with pytest.raises(ValueError, match=r"^regimes: expected 2 with rule='exact', got 3"):
+        World(rule="exact", path="recurring", regimes=3)
+    with pytest.raises(ValueError, match=r"^dim: "):
+        World(rule="exact", dim=1)
+
+
+def test_tastes_of_one_seed_with_pools_of_another():
+    one, other = draw_rounds(World(horizon=100), 5), draw_rounds(World(horizon=100), 6, tastes=5)
+    assert (one.catalogue == other.catalogue).all()
+    assert (one.pools != other.pools).any()
+    same = draw_rounds(World(horizon=100), 5, tastes=5)
+    assert (same.rewards == one.rewards).all()

@@ -11,6 +11,7 @@ import numpy as np
 from driftbandit.arena.entrants import Entrant
 from driftbandit.arena.scenarios import Scenario
 from driftbandit.evaluation.study import Place, Result, play_study
+from driftbandit.evaluation.workers import as_processes, check_travels
 
 FIRST_TUNING_SEED = 1000
 """First tuning seed (on real data the only one); the scoreboard never shows tuning seeds."""
@@ -49,6 +50,12 @@ def play_all(
     chosen : dict
         For entrants with a grid: the variant that did best on the tuning seeds, by scenario and entrant.
     """
+    processes = as_processes(processes)
+    if processes > 1:  # before anything is tuned
+        for name, world in scenarios.items():
+            check_travels(f"scenarios: {name!r}", world)
+        for name, entrant in entrants.items():
+            check_travels(f"policies: the builder of {name!r}", entrant)
     options: dict[str, Any] = {"out": out, "processes": processes, "progress": progress, "fresh": fresh}
     grids = {name: entrant for name, entrant in entrants.items() if len(entrant.variants) > 1}
     tuning = {

@@ -113,7 +113,8 @@ def _show(console: Any, table: Table) -> None:
     if len(columns) * _NARROWEST > console.width:
         console.print(f"{table.title}: too wide for here, see the files below", style="italic", highlight=False)
         return
-    fits = sum(max(len(cell) for cell in column) + 1 for column in columns) <= console.width
+    # Every column has a space behind it and a divider before it, and the last a divider behind it.
+    fits = sum(max(len(cell) for cell in column) + 2 for column in columns) + 1 <= console.width
     for number, heading in enumerate(table.headings):
         right = table.numbers and number
         grid.add_column(heading, justify="right" if right else "left", no_wrap=table.numbers and fits)

@@ -6,6 +6,7 @@ world of large shifts, so regret alone would praise them: their false alarms in 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -48,7 +49,7 @@ class Knob:
     values : mapping of str to dict
         Keywords of `DLinUCB` by label.
     usual : str
-        Label of the value in Table 1, or none.
+        Label of the value in Table 1.
     presets : tuple of str
         Which variants of dLinUCB it is turned on.
     """
@@ -103,6 +104,10 @@ class Reading:
     missed: int
     still_regret: float
     false_alarms: float
+
+    def as_dict(self) -> dict[str, float | None]:
+        """Plain numbers, for JSON; NaN becomes None."""
+        return {name: None if math.isnan(value) else value for name, value in vars(self).items()}
 
     def cells(self) -> tuple[str, str, str]:
         """Regret, false alarms, and shifts missed, as text."""
@@ -161,12 +166,14 @@ def run(
         },
         data={
             "knobs": {
-                name: {preset: {label: vars(r) for label, r in of.items()} for preset, of in by.items()}
+                name: {preset: {label: reading.as_dict() for label, reading in of.items()} for preset, of in by.items()}
                 for name, by in knobs.items()
             },
-            "sizes": {label: {policy: vars(r) for policy, r in by.items()} for label, by in sizes.items()},
+            "sizes": {
+                label: {policy: reading.as_dict() for policy, reading in by.items()} for label, by in sizes.items()
+            },
             "detectable": DETECTABLE,
-            "references": {policy: vars(readings[policy]) for policy in (*PRESETS, *REFERENCES)},
+            "references": {policy: readings[policy].as_dict() for policy in (*PRESETS, *REFERENCES)},
         },
     )
 
@@ -178,11 +185,13 @@ def _settings() -> dict[str, Builder]:
         for knob in KNOBS
         for preset in knob.presets
         for label, values in knob.values.items()
+        if label != knob.usual
     }
 
 
 def _name(preset: str, knob: Knob, label: str) -> str:
-    return f"{preset} {knob.name} {label}"
+    """Name in the results; the preset's own if nothing was changed."""
+    return preset if label == knob.usual else f"{preset} {knob.name} {label}"
 
 
 def _sized(size: float) -> World:

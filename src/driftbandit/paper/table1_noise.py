@@ -79,7 +79,7 @@ def _tries(noise: float) -> dict[str, Builder]:
 
 _CLIPPED = "LinUCB, rewards clipped to 0 and 1"
 _TENFOLD = "LinUCB, true noise ten times the stated"
-_TENFOLD_DLINUCB = "dLinUCB, true noise ten times the stated"
+_TENFOLD_DLINUCB = "dLinUCB, true and told noise ten times the stated"
 
 
 def play_noise(seeds: Sequence[int], **options: Unpack[CompareOptions]) -> dict[tuple[str, str], list[Result]]:
@@ -88,10 +88,11 @@ def play_noise(seeds: Sequence[int], **options: Unpack[CompareOptions]) -> dict[
     for column in _NOISY:
         world = column.world
         louder = replace(world, noise=10.0 * world.noise)
-        told = partial(REGISTRY["dlinucb"].build, noise=world.noise)
         places[f"noise {column.noise:g}"] = Place(world, seeds, _tries(column.noise))
         places[f"clipped {column.noise:g}"] = Place(ClippedRewards(world), seeds, {_CLIPPED: _linucb()})
-        places[f"tenfold {column.noise:g}"] = Place(louder, seeds, {_TENFOLD: _linucb(), _TENFOLD_DLINUCB: told})
+        places[f"tenfold {column.noise:g}"] = Place(
+            louder, seeds, {_TENFOLD: _linucb(), _TENFOLD_DLINUCB: REGISTRY["dlinucb"].build}
+        )
     for tastes in range(seeds[0], seeds[0] + _WORLDS):
         one = SameTastes(_NOISY[0].world, tastes)
         places[f"world {tastes}"] = Place(one, range(_RUNS), {"LinUCB": _linucb()})

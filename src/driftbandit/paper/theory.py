@@ -95,7 +95,7 @@ def stage_bound(*, dim: int, period: int, noise: float, ridge: float, delta: flo
     """Bound on the regret of one linear model in a stage without changes, R_Lin(S) in the paper.
 
     >>> round(stage_bound(dim=10, period=800, noise=0.05, ridge=0.1, delta=0.01), 1)
-    64.6
+    64.7
     """
     return math.sqrt(dim * period * max(math.log(ridge + period / dim), 0.0)) * (
         noise**2 * math.sqrt(dim * math.log(1.0 + period / (ridge * delta))) + math.sqrt(ridge)
