@@ -142,7 +142,8 @@ def png(figure):
 
 def test_the_figure_on_made_up_files(made_up):
     artefact = figure5.run(data=str(made_up), seeds=[7, 8])
-    genres, longest, tags = artefact.tables
+    genres, longest, tags, verdict = artefact.tables
+    assert verdict.title == "Verdict"
     assert [row[0] for row in genres.cells] == ["rock", "metal", "pop", "hip-hop"]
     member = artefact.data["members"][0]
     assert artefact.data["seed"] == 7

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -75,10 +76,9 @@ class Server:
         while time.monotonic() < deadline:
             assert not self._ended(), self._log.read_text()
             try:
-                connection = HTTPConnection("127.0.0.1", self.port, timeout=2)
-                connection.request("GET", "/readyz")
-                status = connection.getresponse().status
-                connection.close()
+                with closing(HTTPConnection("127.0.0.1", self.port, timeout=2)) as connection:
+                    connection.request("GET", "/readyz")
+                    status = connection.getresponse().status
             except OSError:
                 status = 0
             if status == 200:

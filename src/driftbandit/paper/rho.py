@@ -74,7 +74,7 @@ def _claims(regret: dict[float, float]) -> list[Claim]:
     """What the paper says about the share, against the regret by share."""
     whole = regret[1.0]
     parts = [value for share, value in regret.items() if 0.0 < share < 1.0]
-    apart = max(abs(value / whole - 1.0) for value in parts)
+    apart = max(abs(value - whole) for value in parts) / max(whole, 1e-9)
     return [
         Claim(
             "Regret is lowest where nothing changes (rho = 0).",
