@@ -100,7 +100,7 @@ def test_paper_all_is_one_report_more(short_paper, short_studies, tmp_path, monk
         monkeypatch.setenv(place, str(tmp_path / "nowhere"))
     result = succeed("paper", "all", "--lines", "3000", *PAPER_ARGS)
     names = {path.stem for path in written(result)}
-    assert names == {"table1", "figure2", "rho", "growth", "sensitivity", "figure3"}
+    assert names == {"table1", "figure2", "rho", "growth", "sensitivity", "lemmas", "figure3"}
     report = Path("out/report.html").read_text(encoding="utf-8")
     assert "out/report.html" in result.stdout
     for title in (
@@ -117,7 +117,7 @@ def test_paper_all_is_one_report_more(short_paper, short_studies, tmp_path, monk
         assert f"left out: {left_out}" in result.stdout
         assert f"Left out: {left_out}" in report
     data = as_json("paper", "all", "--lines", "3000", *PAPER_ARGS)
-    assert set(data) == {"table1", "figure2", "rho", "growth", "sensitivity", "figure3"}
+    assert set(data) == {"table1", "figure2", "rho", "growth", "sensitivity", "lemmas", "figure3"}
 
 
 def test_paper_figure3_makes_up_a_log(tmp_path):
