@@ -55,6 +55,22 @@ def test_windows_close_a_part_at_a_time_and_no_reward_is_late_because_of_it(late
     assert late.check() == digest
 
 
+def test_a_decision_made_while_the_time_is_behind_keeps_its_whole_window(late: World) -> None:
+    late.engine.tick(1)
+    assert late.engine.behind() > 1.0
+    late.decide("new")
+    late.now += WINDOW_MS - 1
+    late.engine.tick()
+    assert late.engine.behind() == 0.0
+    assert late.reward("new", 1.0) == "accepted", "its window ends a millisecond later"
+    late.now += 1
+    late.engine.tick()
+    assert late.reward("new", 1.0) in ("duplicate", "410")
+    late.check()
+    late.restart()
+    late.check()
+
+
 def test_time_does_not_stand_still_while_windows_are_due(late: World) -> None:
     times = []
     while not times or late.engine.behind():

@@ -203,7 +203,7 @@ class Loop:
             shadow,
             state.version,
             counts.learned,
-            now + self._window,
+            now + self.behind + self._window,
         )
         event = Decided(*parts) if pool.context is None else NamedDecision(*parts, pool.context, pool.records)
         self.take_decision(event, pool)
