@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from driftbandit.serving.engine.engine import Engine
-from driftbandit.serving.engine.messages import DecisionRequest
+from driftbandit.serving.engine.messages import DecisionRequest, RewardRequest
 from driftbandit.serving.engine.thread import Runner
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
@@ -71,6 +71,29 @@ def test_a_decision_made_while_the_time_is_behind_keeps_its_whole_window(late: W
     late.check()
 
 
+def test_time_is_held_until_the_next_commit(late: World) -> None:
+    late.now -= MANY
+    late.engine.tick()
+    late.engine.commit()
+    late.engine.decide("x", DecisionRequest("one", None, None))
+    late.engine.commit()
+    late.now += WINDOW_MS
+    late.engine.tick(hold=True)
+    assert late.counts().learned == MANY + 1
+    late.engine.decide("x", DecisionRequest("two", None, None))
+    late.engine.commit()
+    late.now += WINDOW_MS - 1
+    late.engine.tick(hold=True)
+    late.now += 1_000
+    late.engine.look_up("x", ["two"])
+    assert late.engine.reward("x", "two", RewardRequest(1.0)), "its window was open when the turn began"
+    late.engine.commit()
+    assert late.counts().learned == MANY + 1
+    late.decide("three")
+    assert late.counts().learned == MANY + 2, "now it is closed"
+    late.check()
+
+
 def test_time_does_not_stand_still_while_windows_are_due(late: World) -> None:
     times = []
     while not times or late.engine.behind():
@@ -87,8 +110,8 @@ def test_a_command_is_answered_before_all_windows_are_closed(late: World) -> Non
     order: list[Any] = []
 
     class Watched(Engine):
-        def tick(self, most: float = np.inf) -> None:
-            super().tick(most)
+        def tick(self, most: float = np.inf, *, hold: bool = False) -> None:
+            super().tick(most, hold=hold)
             order.append(self.behind() > 0.0)
 
     async def run() -> None:

@@ -93,6 +93,7 @@ class Engine:
         self._admin = Administration(store, clock, self._keeper)
         self._loops = self._keeper.loops
         self._touched = self._keeper.touched
+        self._held: int | None = None
         self._start()
 
     # Recovery and shards -------------------------------------------------------------------------------------------
@@ -198,7 +199,7 @@ class Engine:
         parts = self._parts(name)
         for loop in parts.here.values():
             loop.outbox.seal(_RUN)
-        return Commands(parts, self._clock(), self._answers)
+        return Commands(parts, self._clock() if self._held is None else self._held, self._answers)
 
     def decide(self, name: str, request: DecisionRequest) -> tuple[bool, Decision]:
         """Choose an arm; see `Commands.decide`."""
@@ -208,11 +209,14 @@ class Engine:
         """Take a reward; see `Commands.reward`."""
         return self.at_once(name).reward(decision_id, request)
 
-    def tick(self, most: float = inf) -> None:
+    def tick(self, most: float = inf, *, hold: bool = False) -> None:
         """Close the windows that are due, so few at a time that their models fit into memory.
 
         Of each loop only about `most` are closed, and always some. If more are due, the loop's time stays behind, so
         that whoever waits for an answer need not wait for all of them, and no reward is late because it waited.
+
+        With `hold`, decisions and rewards until the next commit happen at this time. Otherwise many of them together
+        would take so long that more windows become due, which would take even longer.
         """
         now = self._clock()
         for parts in self._loops.values():
@@ -221,6 +225,7 @@ class Engine:
                 if loop.state.due.first <= loop.time_at(now):
                     self._touched.add(loop)
                     self._keeper.guarded(loop, partial(self._close_due, loop, now, most))
+        self._held = now if hold else None
 
     def _close_due(self, loop: Loop, now: int, most: float) -> None:
         state, latest = loop.state, loop.time_at(now)
@@ -260,6 +265,7 @@ class Engine:
 
         A slice of a snapshot may go with it; see `Saver`.
         """
+        self._held = None
         count, batch = gather(self._touched)
         if self._tells:  # about once per second
             here = [loop for loop in self._keeper.here() if loop.state.seq != loop.outbox.told_at]

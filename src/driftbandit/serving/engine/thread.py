@@ -214,7 +214,7 @@ class Runner(threading.Thread):
         futures = [future for _, _, future in taken]
         results: list[Any] = []
         try:
-            engine.tick(_CLOSED + self._count)
+            engine.tick(_CLOSED + self._count, hold=True)
             taken.reverse()
             while taken:
                 self._carry_out(engine, taken, results)
