@@ -1,4 +1,4 @@
-"""The commands of the decision service: `driftbandit serve`, `demo`, `warm`, `keys` and `rerun`."""
+"""The commands of the decision service: `driftbandit serve`, `demo`, `warm` and `rerun`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -23,13 +23,13 @@ StoreOption = Annotated[str, typer.Option("--store", help="sqlite:PATH or postgr
 NewStoreOption = Annotated[
     str, typer.Option("--store", help="sqlite:PATH or postgresql://...; made where it is missing.")
 ]
-_STORE = "sqlite:driftbandit.db"
+DEFAULT_STORE = "sqlite:driftbandit.db"
 
 
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8080,
-    store: NewStoreOption = _STORE,
+    store: NewStoreOption = DEFAULT_STORE,
     insecure_local: Annotated[
         bool, typer.Option("--insecure-local", help="Ask for no keys; on a loopback address only.")
     ] = False,
@@ -71,6 +71,7 @@ def serve(
     """
     with friendly_errors():
         need_serve()
+        from driftbandit.serving.loop.model import loop_of
         from driftbandit.serving.server import LOOPBACK, begin_loop, build_app, check_address
         from driftbandit.serving.server import serve as run
         from driftbandit.serving.stores.base import without_password
@@ -88,10 +89,13 @@ def serve(
             raise ValueError("--tls-cert, --tls-key: expected both or neither")
         check_address(store)
         shown = without_password(store)
-        if loop is not None and model is not None:
-            with opened_store(store, create=True) as opened:
-                if begin_loop(opened, loop, model):
-                    typer.echo(f"loop {loop} begins with {model}", err=True)
+        if model is not None:
+            loop_of(model.read_bytes())  # a file that cannot be used is refused before anything begins
+
+        def begin(opened: Store) -> None:
+            if loop is not None and model is not None and begin_loop(opened, loop, model):
+                typer.echo(f"loop {loop} begins with {model}", err=True)
+
         application = build_app(
             store,
             secure=not insecure_local,
@@ -102,6 +106,7 @@ def serve(
             rate=rate,
             keep=None if keep is None else milliseconds_of("--keep", keep),
             archive=archive,
+            begin=begin,
         )
         scheme = "http" if tls is None else "https"
         run(
@@ -183,97 +188,6 @@ def warm(
 
         for policy in compile_all(dim):
             typer.echo(f"compiled {policy}")
-
-
-keys = typer.Typer(help="Create, list and revoke access keys of the service.", no_args_is_help=True)
-
-
-@keys.command("create")
-@keys.command("add", hidden=True)
-def keys_create(
-    name: Annotated[str, typer.Argument(help="Whose key it is, for the list.")],
-    role: Annotated[str, typer.Option(help="decide, read or admin.")] = "decide",
-    expires: Annotated[
-        str | None, typer.Option(help="How long it is valid, such as 90d, 12h or 30m; without, until it is revoked.")
-    ] = None,
-    loops: Annotated[str | None, typer.Option(help="Loops that it is for, with commas between; without, all.")] = None,
-    rate: Annotated[
-        float | None, typer.Option(help="Requests per second that it may make; without, --rate of serve.", min=0.1)
-    ] = None,
-    store: NewStoreOption = _STORE,
-) -> None:
-    """Make a key and print it; it is never shown again.
-
-    Example: driftbandit keys create website --role decide --expires 90d --loops news,shop
-    """
-    with friendly_errors():
-        need_serve()
-        from driftbandit.serving.api.keys import check_key, create_key
-        from driftbandit.serving.stores.base import without_password
-
-        for_loops = None if loops is None else [part.strip() for part in loops.split(",")]
-        seconds = None if expires is None else milliseconds_of("--expires", expires) / 1000.0
-        check_key(name, role, for_loops)  # checked before a missing store is made
-        with opened_store(store, create=True) as opened:
-            row, secret = create_key(opened, name, role, seconds=seconds, loops=for_loops, rate=rate)
-        typer.echo(f"key {row.id} ({role}) for {name} in {without_password(store)}; it is shown only now:", err=True)
-        typer.echo(secret)
-
-
-@keys.command("list")
-def keys_list(store: StoreOption = _STORE, as_json: AsJson = False) -> None:
-    """List keys, without their secrets.
-
-    Example: driftbandit keys list
-    """
-    with friendly_errors(), opened_store(store) as opened:
-        from driftbandit.serving.engine.messages import iso
-
-        rows = [
-            {
-                "id": row.id,
-                "name": row.name,
-                "role": row.role,
-                "revoked": row.revoked is not None,
-                "expires": None if row.expires is None else iso(row.expires),
-                "loops": row.loops,
-                "rate": row.rate,
-            }
-            for row in opened.access_keys()
-        ]
-        if as_json:
-            json.dump(rows, sys.stdout, indent=2)
-            sys.stdout.write("\n")
-        for row in [] if as_json else rows:
-            typer.echo(f"{row['id']}  {row['role']:6}  {row['name']}{_limits_of(row)}")
-
-
-def _limits_of(row: dict[str, Any]) -> str:
-    """What a key's line in the list ends with."""
-    found = ["revoked"] if row["revoked"] else []
-    if row["expires"] is not None:
-        found.append(f"until {row['expires'][:16]}Z")
-    if row["loops"] is not None:
-        found.append("for " + ", ".join(row["loops"]))
-    if row["rate"] is not None:
-        found.append(f"{row['rate']:g} requests a second")
-    return f"  ({'; '.join(found)})" if found else ""
-
-
-@keys.command("revoke")
-def keys_revoke(
-    key: Annotated[str, typer.Argument(help="Its id, from `driftbandit keys list`.")], store: StoreOption = _STORE
-) -> None:
-    """Revoke a key; a running service notices within a second or so.
-
-    Example: driftbandit keys revoke 1a2b3c4d
-    """
-    with friendly_errors(), opened_store(store) as opened:
-        import time
-
-        if not key.isprintable() or not opened.revoke_key(key, int(time.time() * 1000)):
-            raise ValueError(f"no key {key!r}")
-        typer.echo(f"revoked {key}")
 
 
 def rerun(

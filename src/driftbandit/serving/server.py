@@ -72,12 +72,15 @@ def build_app(
     rate: float | None = None,
     keep: int | None = None,
     archive: Path | None = None,
+    begin: Callable[[Store], object] = lambda store: None,
 ) -> App:
     """The application for a store's address: the API, and the page on top of it.
 
     Without `secure`, browsers may call it by a loopback name or by `host` only.
 
     `keep` is how many milliseconds events stay in the store; older ones go to the folder `archive`, or are dropped.
+
+    `begin` is called with the store once it is open, before anything else is done with it.
     """
     retention = None if keep is None else Retention(keep, None if archive is None else ParquetArchive(archive))
     rehearsals, clock = Rehearsals(), Clock()
@@ -101,8 +104,17 @@ def build_app(
             retention=retention,
         )
 
+    def open_writer() -> Store:
+        opened = open_store(store, advertise=advertise)
+        try:
+            begin(opened)
+        except BaseException:
+            opened.close()
+            raise
+        return opened
+
     service = Service(
-        lambda: open_store(store, advertise=advertise),
+        open_writer,
         make_engine,
         lambda: open_store(store, writer=False),
         rehearse=rehearsals.run,

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from driftbandit.serving.engine.engine import Engine
-from driftbandit.serving.stores.base import Store, StoreError
+from driftbandit.serving.engine.futures import deliver, settle
+from driftbandit.serving.stores.base import Store, StoreError, Unreachable
 from driftbandit.serving.stores.retries import Backoff
 
 logger = logging.getLogger("driftbandit")
@@ -81,8 +82,9 @@ class Runner(threading.Thread):
         being read are refused with status 503.
     loaded : bool
         Whether all shards have been read that were to be read at the start, or after the last recovery.
-    opened, started : futures
-        Done when the store is open, and when the engine is there. They fail if that cannot be.
+    tried, opened, started : futures
+        Done when it was tried to open the store, when the store is open, and when the engine is there. The last two
+        fail if that cannot be. While the store cannot be reached, it is tried again.
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class Runner(threading.Thread):
         self.loading = self.shards = 0
         self.loaded = False
         self._backoff = Backoff()
+        self.tried: asyncio.Future[None] = loop.create_future()
         self.opened: asyncio.Future[None] = loop.create_future()
         self.started: asyncio.Future[None] = loop.create_future()
         self._count = 0  # events of the last commit
@@ -143,6 +146,11 @@ class Runner(threading.Thread):
         if not self.started.done():
             raise Starting(f"the service is starting: {self.error or self.doing}")
 
+    def check_opened(self) -> None:
+        """Raise Starting if the store was never open."""
+        if not self.opened.done():
+            self.check_started()
+
     def stop(self) -> None:
         """Finish the waiting commands, save a snapshot, and end."""
         self._stopping = True
@@ -150,15 +158,15 @@ class Runner(threading.Thread):
 
     def run(self) -> None:
         """Serve until stopped."""
-        waited_for = self.opened
         try:
-            store = self._open_store()
-            self._tell(self.opened, None)
-            waited_for = self.started
-            self._begin(store)
+            self._begin(self._open())
+        except _Stopped:
+            pass
         except Exception as error:
             self.error = str(error)
-            self._tell(waited_for, error)
+            for future in (self.opened, self.started):
+                self._loop.call_soon_threadsafe(settle, future, error)
+            self._loop.call_soon_threadsafe(settle, self.tried)
             return
         while not self._stopping or self._waiting:
             self._wake.wait(self._patience())
@@ -168,6 +176,25 @@ class Runner(threading.Thread):
             else:
                 self._turn(self.engine)
         self._finish()
+
+    def _open(self) -> Store:
+        """Open the store; while it cannot be reached, try again after a pause."""
+        while not self._stopping:
+            try:
+                store = self._open_store()
+            except Unreachable as error:
+                if self.error is None:
+                    logger.error("the start waits for the store: %s", error)
+                self.error = f"waiting for the store: {error}"
+                self._loop.call_soon_threadsafe(settle, self.tried)
+                self._wake.wait(self._backoff.next())
+            else:
+                self.error = None
+                self._backoff.reset()
+                self._loop.call_soon_threadsafe(settle, self.opened)
+                self._loop.call_soon_threadsafe(settle, self.tried)
+                return store
+        raise _Stopped
 
     def _begin(self, store: Store) -> None:
         """Make the engine; while the store cannot be used, try again after a pause."""
@@ -187,7 +214,7 @@ class Runner(threading.Thread):
             else:
                 self.engine, self.error, self.ready = engine, None, True
                 self._backoff.reset()
-                self._tell(self.started, None)
+                self._loop.call_soon_threadsafe(settle, self.started)
                 return
         store.close()
 
@@ -223,7 +250,7 @@ class Runner(threading.Thread):
             self._fail(error)
             results = [Unavailable(str(error))] * len(futures)
         if futures:
-            self._loop.call_soon_threadsafe(_deliver, futures, results)
+            self._loop.call_soon_threadsafe(deliver, futures, results)
         if self.engine is not None:
             try:
                 self._keep_house(engine)
@@ -287,7 +314,7 @@ class Runner(threading.Thread):
         assert self._broken is not None
         while self._waiting:
             _, _, future = self._waiting.popleft()
-            self._loop.call_soon_threadsafe(_deliver, [future], [Unavailable(self.error or "recovering")])
+            self._loop.call_soon_threadsafe(deliver, [future], [Unavailable(self.error or "recovering")])
         try:
             self._broken.recover()
             self._broken.commit()
@@ -308,23 +335,3 @@ class Runner(threading.Thread):
                 self.engine.store.close()
             except StoreError as error:
                 logger.error("no snapshot at the end: %s", error)
-
-    def _tell(self, future: asyncio.Future[None], error: Exception | None) -> None:
-        def tell() -> None:
-            if not future.done():
-                if error is None:
-                    future.set_result(None)
-                else:
-                    future.set_exception(error)
-
-        self._loop.call_soon_threadsafe(tell)
-
-
-def _deliver(futures: list[asyncio.Future[Any]], results: list[Any]) -> None:
-    for future, result in zip(futures, results, strict=True):
-        if future.done():  # its client has gone
-            continue
-        if isinstance(result, Exception):
-            future.set_exception(result)
-        else:
-            future.set_result(result)

@@ -19,6 +19,10 @@ class StoreError(Exception):
     """The store could not do what was asked. The caller must assume that nothing was done."""
 
 
+class Unreachable(StoreError):
+    """The store cannot be used at the moment; it may be there later."""
+
+
 class Damaged(StoreError):
     """Something in the store is not what was written.
 
