@@ -17,6 +17,7 @@ from driftbandit.cli.shared import AsJson, friendly_errors
 from driftbandit.extras import pip_install
 
 if TYPE_CHECKING:
+    from driftbandit.serving.api.tracing import Tracing
     from driftbandit.serving.stores.base import Store
 
 StoreOption = Annotated[str, typer.Option("--store", help="sqlite:PATH or postgresql://...")]
@@ -52,6 +53,9 @@ def serve(
     tls_key: Annotated[Path | None, typer.Option(help="With --tls-cert: its private key (PEM).")] = None,
     access_log: Annotated[bool, typer.Option("--access-log", help="Log every answer.")] = False,
     log_format: Annotated[Literal["text", "json"], typer.Option(help="How to log.")] = "text",
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Send OpenTelemetry traces, as the OTEL_* variables say.")
+    ] = False,
     keep: Annotated[
         str | None, typer.Option(help="How long events stay in the store, such as 90d or 12h. Default: for ever.")
     ] = None,
@@ -107,6 +111,7 @@ def serve(
             keep=None if keep is None else milliseconds_of("--keep", keep),
             archive=archive,
             begin=begin,
+            tracing=_tracing() if trace else None,
         )
         scheme = "http" if tls is None else "https"
         run(
@@ -118,6 +123,15 @@ def serve(
             log_format=log_format,
             access_log=access_log,
         )
+
+
+def _tracing() -> Tracing:
+    """Makes spans of requests; raises ValueError if the packages for that are not installed."""
+    try:
+        from driftbandit.serving.api.tracing import Tracing
+    except ImportError as error:
+        raise ValueError(f"--trace needs more packages: {pip_install('trace')} ({error})") from error
+    return Tracing()
 
 
 def bytes_of(name: str, text: str) -> int:

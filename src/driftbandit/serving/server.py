@@ -10,7 +10,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -29,6 +29,9 @@ from driftbandit.serving.loop.events import Configured, encode
 from driftbandit.serving.loop.model import loop_of
 from driftbandit.serving.page.handlers import Page
 from driftbandit.serving.stores.base import Store, VersionConflict, without_password
+
+if TYPE_CHECKING:
+    from driftbandit.serving.api.tracing import Tracing
 
 logger = logging.getLogger("driftbandit")
 
@@ -73,6 +76,7 @@ def build_app(
     keep: int | None = None,
     archive: Path | None = None,
     begin: Callable[[Store], object] = lambda store: None,
+    tracing: Tracing | None = None,
 ) -> App:
     """The application for a store's address: the API, and the page on top of it.
 
@@ -80,7 +84,8 @@ def build_app(
 
     `keep` is how many milliseconds events stay in the store; older ones go to the folder `archive`, or are dropped.
 
-    `begin` is called with the store once it is open, before anything else is done with it.
+    `begin` is called with the store once it is open, before anything else is done with it. `tracing` makes spans of
+    requests.
     """
     retention = None if keep is None else Retention(keep, None if archive is None else ParquetArchive(archive))
     rehearsals, clock = Rehearsals(), Clock()
@@ -120,9 +125,11 @@ def build_app(
         rehearse=rehearsals.run,
         secure=secure,
         clock=clock,
+        observer=tracing,
     )
     app = make_app(service, rate=rate, hosts=None if secure else LOOPBACK | {host.lower()})
     app.add_routes(Page(service).routes())
+    app.tracing = tracing
     return app
 
 
@@ -246,6 +253,8 @@ def make_server(
             self._beginning.cancel()
             app.stop()
             await super().shutdown(sockets)
+            if app.tracing is not None:
+                await app.tracing.close()
 
     return Server(
         uvicorn.Config(

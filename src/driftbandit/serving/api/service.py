@@ -15,6 +15,7 @@ from driftbandit.serving.api.keys import Keyring, digest_of
 from driftbandit.serving.api.reader import Reader
 from driftbandit.serving.engine.clock import Clock
 from driftbandit.serving.engine.engine import Engine
+from driftbandit.serving.engine.futures import Observer
 from driftbandit.serving.engine.thread import Runner
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.stores.base import Store, StoreError, Unreachable
@@ -54,6 +55,8 @@ class Service:
         Whether keys are asked for.
     clock : Clock, optional
         The engine's clock, if it is to be watched.
+    observer : Observer, optional
+        Is told of commands.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class Service:
         rehearse: Callable[[LoopConfig], None] = lambda config: None,
         secure: bool = True,
         clock: Clock | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self._open_store = open_store
         self._make_engine = make_engine
@@ -72,6 +76,7 @@ class Service:
         self.rehearse = rehearse
         self._secure = secure
         self.clock = clock
+        self._observer = observer
         self.runner: Runner
         self.keyring: Keyring | None = None
         self._reader: Reader
@@ -89,7 +94,9 @@ class Service:
         """
         self._stopping = asyncio.Event()
         watch = (lambda: None) if self.clock is None else self.clock.watch
-        self.runner = runner = Runner(self._open_store, self._make_engine, asyncio.get_running_loop(), watch)
+        self.runner = runner = Runner(
+            *(self._open_store, self._make_engine, asyncio.get_running_loop(), watch, self._observer)
+        )
         runner.start()
         await runner.tried
         self._reader = Reader(self.open_reader)
@@ -143,7 +150,8 @@ class Service:
 
     async def read(self, question: Callable[[Store], Result]) -> Result:
         """Ask the store, away from the event loop."""
-        self.runner.check_opened()
+        if not self.runner.opened.done():
+            self.runner.check_started()
         return await asyncio.to_thread(self._reader.ask, question)
 
     async def call(self, command: Callable[[Engine], Result]) -> Result:

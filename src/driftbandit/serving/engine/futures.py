@@ -1,9 +1,29 @@
-"""Results of the engine's thread for futures of the event loop. These functions are called in the event loop."""
+"""Results of the engine's thread for futures of the event loop. All of this is called in the event loop."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, NamedTuple, Protocol
+
+
+class Turn(NamedTuple):
+    """When some commands were taken, had been carried out, and were durable: nanoseconds since 1970."""
+
+    taken: int
+    carried_out: int
+    committed: int
+
+
+class Observer(Protocol):
+    """Is told of commands, for traces."""
+
+    def submitted(self, future: asyncio.Future[Any], time: int) -> None:
+        """A command was queued, at so many nanoseconds since 1970."""
+        ...
+
+    def delivered(self, futures: list[asyncio.Future[Any]], turn: Turn | None) -> None:
+        """Commands are about to get their results; without a turn, none of them was carried out."""
+        ...
 
 
 def deliver(futures: list[asyncio.Future[Any]], results: list[Any]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from driftbandit.serving.engine.engine import Engine
-from driftbandit.serving.engine.futures import deliver, settle
+from driftbandit.serving.engine.futures import Observer, Turn, deliver, settle
 from driftbandit.serving.stores.base import Store, StoreError, Unreachable
 from driftbandit.serving.stores.retries import Backoff
 
@@ -68,6 +68,8 @@ class Runner(threading.Thread):
         Where the futures of `submit` live.
     watch : callable
         Called about once per second.
+    observer : Observer, optional
+        Is told of commands.
 
     Attributes
     ----------
@@ -93,12 +95,14 @@ class Runner(threading.Thread):
         make: Callable[[Store, Callable[[], None], Callable[[str], None]], Engine],
         loop: asyncio.AbstractEventLoop,
         watch: Callable[[], object] = lambda: None,
+        observer: Observer | None = None,
     ) -> None:
         super().__init__(name="driftbandit-engine", daemon=True)
         self._open_store = open_store
         self._make = make
         self._loop = loop
         self._watch = watch
+        self._observer = observer
         self._waiting: deque[Waiting] = deque()
         self._wake = threading.Event()
         self._stopping = False
@@ -136,6 +140,8 @@ class Runner(threading.Thread):
         if len(self._waiting) >= MAX_WAITING:
             raise TooBusy
         future: asyncio.Future[Any] = self._loop.create_future()
+        if self._observer is not None:
+            self._observer.submitted(future, time.time_ns())
         self._waiting.append((call, ids, future))
         if not self._wake.is_set():
             self._wake.set()
@@ -145,11 +151,6 @@ class Runner(threading.Thread):
         """Raise Starting if the engine was never there."""
         if not self.started.done():
             raise Starting(f"the service is starting: {self.error or self.doing}")
-
-    def check_opened(self) -> None:
-        """Raise Starting if the store was never open."""
-        if not self.opened.done():
-            self.check_started()
 
     def stop(self) -> None:
         """Finish the waiting commands, save a snapshot, and end."""
@@ -240,22 +241,30 @@ class Runner(threading.Thread):
             self._wake.set()
         futures = [future for _, _, future in taken]
         results: list[Any] = []
+        began, turn = time.time_ns(), None
         try:
             engine.tick(_CLOSED + self._count)
             taken.reverse()
             while taken:
                 self._carry_out(engine, taken, results)
+            carried_out = time.time_ns()
             self._commit(engine)
+            turn = Turn(began, carried_out, time.time_ns())
         except Exception as error:
             self._fail(error)
             results = [Unavailable(str(error))] * len(futures)
         if futures:
-            self._loop.call_soon_threadsafe(deliver, futures, results)
+            self._deliver(futures, results, turn)
         if self.engine is not None:
             try:
                 self._keep_house(engine)
             except Exception as error:
                 self._fail(error)
+
+    def _deliver(self, futures: list[asyncio.Future[Any]], results: list[Any], turn: Turn | None) -> None:
+        if self._observer is not None:
+            self._loop.call_soon_threadsafe(self._observer.delivered, futures, turn)
+        self._loop.call_soon_threadsafe(deliver, futures, results)
 
     def _commit(self, engine: Engine) -> None:
         started = time.perf_counter()
@@ -314,7 +323,7 @@ class Runner(threading.Thread):
         assert self._broken is not None
         while self._waiting:
             _, _, future = self._waiting.popleft()
-            self._loop.call_soon_threadsafe(deliver, [future], [Unavailable(self.error or "recovering")])
+            self._deliver([future], [Unavailable(self.error or "recovering")], None)
         try:
             self._broken.recover()
             self._broken.commit()
