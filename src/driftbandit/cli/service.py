@@ -57,7 +57,11 @@ def serve(
         bool, typer.Option("--trace", help="Send OpenTelemetry traces, as the OTEL_* variables say.")
     ] = False,
     keep: Annotated[
-        str | None, typer.Option(help="How long events stay in the store, such as 90d or 12h. Default: for ever.")
+        list[str] | None,
+        typer.Option(
+            help="How long events stay in the store, such as 90d or 12h, or how large they may be, such as 20GB, or "
+            "both, with the option twice. Default: all stay for ever."
+        ),
     ] = None,
     archive: Annotated[
         Path | None, typer.Option(help="With --keep: folder for older events, as Parquet; without it they are dropped.")
@@ -82,7 +86,7 @@ def serve(
 
         if insecure_local and host not in LOOPBACK:
             raise ValueError(f"--insecure-local: only on a loopback address, got --host {host}")
-        if archive is not None and keep is None:
+        if archive is not None and not keep:
             raise ValueError("--archive: expected --keep too, which says what is old")
         if (loop is None) != (model is None):
             raise ValueError("--loop, --model: expected both or neither")
@@ -108,7 +112,7 @@ def serve(
             snapshot_every=snapshot_every,
             memory=None if memory is None else bytes_of("--memory", memory),
             rate=rate,
-            keep=None if keep is None else milliseconds_of("--keep", keep),
+            **kept("--keep", keep or []),
             archive=archive,
             begin=begin,
             tracing=_tracing() if trace else None,
@@ -149,6 +153,26 @@ def bytes_of(name: str, text: str) -> int:
     if found is None or found[2].upper() not in units:
         raise ValueError(f"{name}: expected a size such as 512MB or 2GiB, got {text!r}")
     return int(float(found[1]) * units[found[2].upper()])
+
+
+def kept(name: str, given: list[str]) -> dict[str, int]:
+    """How long events are kept and how large they may be, as `build_app` wants it.
+
+    >>> kept("--keep", ["90d", "20GB"])
+    {'keep': 7776000000, 'keep_bytes': 20000000000}
+    >>> kept("--keep", ["90d", "12h"])
+    Traceback (most recent call last):
+    ValueError: --keep: expected one length of time and one size at most, got 90d and 12h
+    """
+    found: dict[str, int] = {}
+    for text in given:
+        sized = text.strip().upper().endswith("B")
+        found |= {"keep_bytes": bytes_of(name, text)} if sized else {"keep": milliseconds_of(name, text)}
+    if len(found) < len(given):
+        raise ValueError(f"{name}: expected one length of time and one size at most, got {' and '.join(given)}")
+    if found.get("keep_bytes") == 0:
+        raise ValueError(f"{name}: expected a size above 0")
+    return found
 
 
 def milliseconds_of(name: str, text: str) -> int:

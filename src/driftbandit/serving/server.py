@@ -74,6 +74,7 @@ def build_app(
     memory: int | None = None,
     rate: float | None = None,
     keep: int | None = None,
+    keep_bytes: int | None = None,
     archive: Path | None = None,
     begin: Callable[[Store], object] = lambda store: None,
     tracing: Tracing | None = None,
@@ -82,12 +83,15 @@ def build_app(
 
     Without `secure`, browsers may call it by a loopback name or by `host` only.
 
-    `keep` is how many milliseconds events stay in the store; older ones go to the folder `archive`, or are dropped.
+    `keep` is how many milliseconds events stay in the store, and `keep_bytes` how many bytes they may have; older ones
+    go to the folder `archive`, or are dropped.
 
     `begin` is called with the store once it is open, before anything else is done with it. `tracing` makes spans of
     requests.
     """
-    retention = None if keep is None else Retention(keep, None if archive is None else ParquetArchive(archive))
+    retention = None
+    if keep is not None or keep_bytes is not None:
+        retention = Retention(keep, None if archive is None else ParquetArchive(archive), keep_bytes)
     rehearsals, clock = Rehearsals(), Clock()
 
     def make_engine(opened: Store, wake: Callable[[], None], say: Callable[[str], None]) -> Engine:

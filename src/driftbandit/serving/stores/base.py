@@ -184,6 +184,14 @@ class Store(Protocol):
         """Look at everything, and say what is not what was written, a line each."""
         ...
 
+    def log_sizes(self) -> dict[tuple[int, int], int]:
+        """Bytes of the events of every loop and shard. Reads a little of every row, so it may take seconds."""
+        ...
+
+    def oldest(self, loop: int, shard: int, size: int) -> int:
+        """Number of the last event of the oldest runs that have at least so many bytes; 0 if all have fewer."""
+        ...
+
     def sizes(self) -> list[SizeRow]:
         """How many rows and bytes each loop has, by kind."""
         ...
