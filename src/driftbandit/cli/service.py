@@ -64,7 +64,10 @@ def serve(
         ),
     ] = None,
     archive: Annotated[
-        Path | None, typer.Option(help="With --keep: folder for older events, as Parquet; without it they are dropped.")
+        str | None,
+        typer.Option(
+            help="With --keep: folder or s3://BUCKET/PREFIX for older events, as Parquet; without it they are dropped."
+        ),
     ] = None,
     loop: Annotated[str | None, typer.Option(help="With --model: name of a loop to make, if there is none.")] = None,
     model: Annotated[
@@ -79,6 +82,7 @@ def serve(
     """
     with friendly_errors():
         need_serve()
+        from driftbandit.serving.log.places import check_place
         from driftbandit.serving.loop.model import loop_of
         from driftbandit.serving.server import LOOPBACK, begin_loop, build_app, check_address
         from driftbandit.serving.server import serve as run
@@ -88,6 +92,8 @@ def serve(
             raise ValueError(f"--insecure-local: only on a loopback address, got --host {host}")
         if archive is not None and not keep:
             raise ValueError("--archive: expected --keep too, which says what is old")
+        if archive is not None:
+            check_place("--archive", archive)
         if (loop is None) != (model is None):
             raise ValueError("--loop, --model: expected both or neither")
         tls = None
@@ -230,7 +236,7 @@ def warm(
 
 def rerun(
     log: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
             help="A log exported as ndjson or Parquet, from its beginning; first its archive, if it has one."
         ),

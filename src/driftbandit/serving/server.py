@@ -75,7 +75,7 @@ def build_app(
     rate: float | None = None,
     keep: int | None = None,
     keep_bytes: int | None = None,
-    archive: Path | None = None,
+    archive: str | os.PathLike[str] | None = None,
     begin: Callable[[Store], object] = lambda store: None,
     tracing: Tracing | None = None,
 ) -> App:
@@ -84,7 +84,7 @@ def build_app(
     Without `secure`, browsers may call it by a loopback name or by `host` only.
 
     `keep` is how many milliseconds events stay in the store, and `keep_bytes` how many bytes they may have; older ones
-    go to the folder `archive`, or are dropped.
+    go to `archive`, a folder or ``s3://BUCKET/PREFIX``, or are dropped.
 
     `begin` is called with the store once it is open, before anything else is done with it. `tracing` makes spans of
     requests.

@@ -237,9 +237,12 @@ def test_a_scope_is_erased_from_log_and_archive(tmp_path: Path, monkeypatch: pyt
         first = world.store.pruned(1, 0)
     ids = ParquetArchive(tmp_path / "archive").ids_of(1, 0, "user 3")
     assert len(ids) > 3
+    partial = tmp_path / "archive" / "1" / "0" / ".1.partial"
+    partial.write_text("user 3, half-written when the process was killed")
     world.engine.erase("x", "user 3", "")
     while world.store.removals()[0].done is None:
         world.engine.commit()
+    assert not partial.exists()
     assert "user 3" not in export(world, tmp_path / "rest.ndjson").read_text()
     left = [row for row, _ in read_exports([tmp_path / "archive"])]
     assert len(left) >= first, "the numbering stays whole"
