@@ -184,3 +184,20 @@ def world(tmp_path: Path) -> Any:
     from .world import World
 
     return World(tmp_path / "a.db")
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Files of a certificate for 127.0.0.1, and of its key."""
+    folder = tmp_path_factory.mktemp("tls")
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem"
+    try:
+        subprocess.run(
+            [*command.split(), "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"],
+            cwd=folder,
+            check=True,
+            capture_output=True,
+        )
+    except FileNotFoundError:
+        pytest.skip("needs openssl")
+    return folder / "cert.pem", folder / "key.pem"

@@ -64,12 +64,15 @@ def test_a_key_is_made_listed_and_revoked() -> None:
     ident = made.stderr.split()[1]
     assert made.stderr == f"key {ident} (read) for web site in sqlite:new/a.db; it is shown only now:\n"
     store = SQLiteStore("new/a.db", writer=False)
-    assert Keyring(store).find(b"Bearer " + secret.encode()) == Access(ident, "read")
+    keys = Keyring()
+    keys.refresh(store)
+    assert keys.find(b"Bearer " + secret.encode()) == Access(ident, "read")
     listed = succeed("keys", "list", "--store", "sqlite:new/a.db")
     assert listed.stdout == f"{ident}  read    web site\n"
     assert secret not in listed.output
     assert succeed("keys", "revoke", ident, "--store", "sqlite:new/a.db").stdout == f"revoked {ident}\n"
-    assert Keyring(store).find(b"Bearer " + secret.encode()) is None
+    keys.refresh(store)
+    assert keys.find(b"Bearer " + secret.encode()) is None
     when = store.access_keys()[0].revoked
     succeed("keys", "revoke", ident, "--store", "sqlite:new/a.db")  # again is no error, and changes nothing
     assert store.access_keys()[0].revoked == when

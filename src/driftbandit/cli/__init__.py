@@ -1,5 +1,5 @@
 """The command line, one file per group of commands: own logs, warm starts, contests, paper, data, bench,
-service, store.
+service, keys, store.
 
 Commands only turn options into calls and show the results; the work is done in the other packages. Slow imports are
 inside the commands, so that `driftbandit --help` answers at once.
@@ -14,10 +14,11 @@ import typer
 from driftbandit.cli.bench import bench
 from driftbandit.cli.contests import arena, compare, policies
 from driftbandit.cli.data import data
+from driftbandit.cli.keys import keys
 from driftbandit.cli.learning import learn
 from driftbandit.cli.own_log import audit, evaluate
 from driftbandit.cli.paper import advise, paper
-from driftbandit.cli.service import demo, keys, rerun, serve, warm
+from driftbandit.cli.service import demo, rerun, serve, warm
 from driftbandit.cli.store import store
 
 app = typer.Typer(

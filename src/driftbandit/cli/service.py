@@ -1,4 +1,4 @@
-"""The commands of the decision service: `driftbandit serve`, `demo`, `warm`, `keys` and `rerun`."""
+"""The commands of the decision service: `driftbandit serve`, `demo`, `warm` and `rerun`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -17,19 +17,20 @@ from driftbandit.cli.shared import AsJson, friendly_errors
 from driftbandit.extras import pip_install
 
 if TYPE_CHECKING:
+    from driftbandit.serving.api.tracing import Tracing
     from driftbandit.serving.stores.base import Store
 
 StoreOption = Annotated[str, typer.Option("--store", help="sqlite:PATH or postgresql://...")]
 NewStoreOption = Annotated[
     str, typer.Option("--store", help="sqlite:PATH or postgresql://...; made where it is missing.")
 ]
-_STORE = "sqlite:driftbandit.db"
+DEFAULT_STORE = "sqlite:driftbandit.db"
 
 
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on.", min=1, max=65535)] = 8080,
-    store: NewStoreOption = _STORE,
+    store: NewStoreOption = DEFAULT_STORE,
     insecure_local: Annotated[
         bool, typer.Option("--insecure-local", help="Ask for no keys; on a loopback address only.")
     ] = False,
@@ -52,11 +53,21 @@ def serve(
     tls_key: Annotated[Path | None, typer.Option(help="With --tls-cert: its private key (PEM).")] = None,
     access_log: Annotated[bool, typer.Option("--access-log", help="Log every answer.")] = False,
     log_format: Annotated[Literal["text", "json"], typer.Option(help="How to log.")] = "text",
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Send OpenTelemetry traces, as the OTEL_* variables say.")
+    ] = False,
     keep: Annotated[
-        str | None, typer.Option(help="How long events stay in the store, such as 90d or 12h. Default: for ever.")
+        list[str] | None,
+        typer.Option(
+            help="How long events stay in the store, such as 90d or 12h, or how large they may be, such as 20GB, or "
+            "both, with the option twice. Default: all stay for ever."
+        ),
     ] = None,
     archive: Annotated[
-        Path | None, typer.Option(help="With --keep: folder for older events, as Parquet; without it they are dropped.")
+        str | None,
+        typer.Option(
+            help="With --keep: folder or s3://BUCKET/PREFIX for older events, as Parquet; without it they are dropped."
+        ),
     ] = None,
     loop: Annotated[str | None, typer.Option(help="With --model: name of a loop to make, if there is none.")] = None,
     model: Annotated[
@@ -71,14 +82,18 @@ def serve(
     """
     with friendly_errors():
         need_serve()
+        from driftbandit.serving.log.places import check_place
+        from driftbandit.serving.loop.model import loop_of
         from driftbandit.serving.server import LOOPBACK, begin_loop, build_app, check_address
         from driftbandit.serving.server import serve as run
         from driftbandit.serving.stores.base import without_password
 
         if insecure_local and host not in LOOPBACK:
             raise ValueError(f"--insecure-local: only on a loopback address, got --host {host}")
-        if archive is not None and keep is None:
+        if archive is not None and not keep:
             raise ValueError("--archive: expected --keep too, which says what is old")
+        if archive is not None:
+            check_place("--archive", archive)
         if (loop is None) != (model is None):
             raise ValueError("--loop, --model: expected both or neither")
         tls = None
@@ -88,10 +103,13 @@ def serve(
             raise ValueError("--tls-cert, --tls-key: expected both or neither")
         check_address(store)
         shown = without_password(store)
-        if loop is not None and model is not None:
-            with opened_store(store, create=True) as opened:
-                if begin_loop(opened, loop, model):
-                    typer.echo(f"loop {loop} begins with {model}", err=True)
+        if model is not None:
+            loop_of(model.read_bytes())  # a file that cannot be used is refused before anything begins
+
+        def begin(opened: Store) -> None:
+            if loop is not None and model is not None and begin_loop(opened, loop, model):
+                typer.echo(f"loop {loop} begins with {model}", err=True)
+
         application = build_app(
             store,
             secure=not insecure_local,
@@ -100,8 +118,10 @@ def serve(
             snapshot_every=snapshot_every,
             memory=None if memory is None else bytes_of("--memory", memory),
             rate=rate,
-            keep=None if keep is None else milliseconds_of("--keep", keep),
+            **kept("--keep", keep or []),
             archive=archive,
+            begin=begin,
+            tracing=_tracing() if trace else None,
         )
         scheme = "http" if tls is None else "https"
         run(
@@ -113,6 +133,15 @@ def serve(
             log_format=log_format,
             access_log=access_log,
         )
+
+
+def _tracing() -> Tracing:
+    """Makes spans of requests; raises ValueError if the packages for that are not installed."""
+    try:
+        from driftbandit.serving.api.tracing import Tracing
+    except ImportError as error:
+        raise ValueError(f"--trace needs more packages: {pip_install('trace')} ({error})") from error
+    return Tracing()
 
 
 def bytes_of(name: str, text: str) -> int:
@@ -130,6 +159,26 @@ def bytes_of(name: str, text: str) -> int:
     if found is None or found[2].upper() not in units:
         raise ValueError(f"{name}: expected a size such as 512MB or 2GiB, got {text!r}")
     return int(float(found[1]) * units[found[2].upper()])
+
+
+def kept(name: str, given: list[str]) -> dict[str, int]:
+    """How long events are kept and how large they may be, as `build_app` wants it.
+
+    >>> kept("--keep", ["90d", "20GB"])
+    {'keep': 7776000000, 'keep_bytes': 20000000000}
+    >>> kept("--keep", ["90d", "12h"])
+    Traceback (most recent call last):
+    ValueError: --keep: expected one length of time and one size at most, got 90d and 12h
+    """
+    found: dict[str, int] = {}
+    for text in given:
+        sized = text.strip().upper().endswith("B")
+        found |= {"keep_bytes": bytes_of(name, text)} if sized else {"keep": milliseconds_of(name, text)}
+    if len(found) < len(given):
+        raise ValueError(f"{name}: expected one length of time and one size at most, got {' and '.join(given)}")
+    if found.get("keep_bytes") == 0:
+        raise ValueError(f"{name}: expected a size above 0")
+    return found
 
 
 def milliseconds_of(name: str, text: str) -> int:
@@ -185,100 +234,9 @@ def warm(
             typer.echo(f"compiled {policy}")
 
 
-keys = typer.Typer(help="Create, list and revoke access keys of the service.", no_args_is_help=True)
-
-
-@keys.command("create")
-@keys.command("add", hidden=True)
-def keys_create(
-    name: Annotated[str, typer.Argument(help="Whose key it is, for the list.")],
-    role: Annotated[str, typer.Option(help="decide, read or admin.")] = "decide",
-    expires: Annotated[
-        str | None, typer.Option(help="How long it is valid, such as 90d, 12h or 30m; without, until it is revoked.")
-    ] = None,
-    loops: Annotated[str | None, typer.Option(help="Loops that it is for, with commas between; without, all.")] = None,
-    rate: Annotated[
-        float | None, typer.Option(help="Requests per second that it may make; without, --rate of serve.", min=0.1)
-    ] = None,
-    store: NewStoreOption = _STORE,
-) -> None:
-    """Make a key and print it; it is never shown again.
-
-    Example: driftbandit keys create website --role decide --expires 90d --loops news,shop
-    """
-    with friendly_errors():
-        need_serve()
-        from driftbandit.serving.api.keys import check_key, create_key
-        from driftbandit.serving.stores.base import without_password
-
-        for_loops = None if loops is None else [part.strip() for part in loops.split(",")]
-        seconds = None if expires is None else milliseconds_of("--expires", expires) / 1000.0
-        check_key(name, role, for_loops)  # checked before a missing store is made
-        with opened_store(store, create=True) as opened:
-            row, secret = create_key(opened, name, role, seconds=seconds, loops=for_loops, rate=rate)
-        typer.echo(f"key {row.id} ({role}) for {name} in {without_password(store)}; it is shown only now:", err=True)
-        typer.echo(secret)
-
-
-@keys.command("list")
-def keys_list(store: StoreOption = _STORE, as_json: AsJson = False) -> None:
-    """List keys, without their secrets.
-
-    Example: driftbandit keys list
-    """
-    with friendly_errors(), opened_store(store) as opened:
-        from driftbandit.serving.engine.messages import iso
-
-        rows = [
-            {
-                "id": row.id,
-                "name": row.name,
-                "role": row.role,
-                "revoked": row.revoked is not None,
-                "expires": None if row.expires is None else iso(row.expires),
-                "loops": row.loops,
-                "rate": row.rate,
-            }
-            for row in opened.access_keys()
-        ]
-        if as_json:
-            json.dump(rows, sys.stdout, indent=2)
-            sys.stdout.write("\n")
-        for row in [] if as_json else rows:
-            typer.echo(f"{row['id']}  {row['role']:6}  {row['name']}{_limits_of(row)}")
-
-
-def _limits_of(row: dict[str, Any]) -> str:
-    """What a key's line in the list ends with."""
-    found = ["revoked"] if row["revoked"] else []
-    if row["expires"] is not None:
-        found.append(f"until {row['expires'][:16]}Z")
-    if row["loops"] is not None:
-        found.append("for " + ", ".join(row["loops"]))
-    if row["rate"] is not None:
-        found.append(f"{row['rate']:g} requests a second")
-    return f"  ({'; '.join(found)})" if found else ""
-
-
-@keys.command("revoke")
-def keys_revoke(
-    key: Annotated[str, typer.Argument(help="Its id, from `driftbandit keys list`.")], store: StoreOption = _STORE
-) -> None:
-    """Revoke a key; a running service notices within a second or so.
-
-    Example: driftbandit keys revoke 1a2b3c4d
-    """
-    with friendly_errors(), opened_store(store) as opened:
-        import time
-
-        if not key.isprintable() or not opened.revoke_key(key, int(time.time() * 1000)):
-            raise ValueError(f"no key {key!r}")
-        typer.echo(f"revoked {key}")
-
-
 def rerun(
     log: Annotated[
-        list[Path],
+        list[str],
         typer.Argument(
             help="A log exported as ndjson or Parquet, from its beginning; first its archive, if it has one."
         ),

@@ -10,7 +10,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -29,6 +29,9 @@ from driftbandit.serving.loop.events import Configured, encode
 from driftbandit.serving.loop.model import loop_of
 from driftbandit.serving.page.handlers import Page
 from driftbandit.serving.stores.base import Store, VersionConflict, without_password
+
+if TYPE_CHECKING:
+    from driftbandit.serving.api.tracing import Tracing
 
 logger = logging.getLogger("driftbandit")
 
@@ -71,15 +74,24 @@ def build_app(
     memory: int | None = None,
     rate: float | None = None,
     keep: int | None = None,
-    archive: Path | None = None,
+    keep_bytes: int | None = None,
+    archive: str | os.PathLike[str] | None = None,
+    begin: Callable[[Store], object] = lambda store: None,
+    tracing: Tracing | None = None,
 ) -> App:
     """The application for a store's address: the API, and the page on top of it.
 
     Without `secure`, browsers may call it by a loopback name or by `host` only.
 
-    `keep` is how many milliseconds events stay in the store; older ones go to the folder `archive`, or are dropped.
+    `keep` is how many milliseconds events stay in the store, and `keep_bytes` how many bytes they may have; older ones
+    go to `archive`, a folder or ``s3://BUCKET/PREFIX``, or are dropped.
+
+    `begin` is called with the store once it is open, before anything else is done with it. `tracing` makes spans of
+    requests.
     """
-    retention = None if keep is None else Retention(keep, None if archive is None else ParquetArchive(archive))
+    retention = None
+    if keep is not None or keep_bytes is not None:
+        retention = Retention(keep, None if archive is None else ParquetArchive(archive), keep_bytes)
     rehearsals, clock = Rehearsals(), Clock()
 
     def make_engine(opened: Store, wake: Callable[[], None], say: Callable[[str], None]) -> Engine:
@@ -101,16 +113,27 @@ def build_app(
             retention=retention,
         )
 
+    def open_writer() -> Store:
+        opened = open_store(store, advertise=advertise)
+        try:
+            begin(opened)
+        except BaseException:
+            opened.close()
+            raise
+        return opened
+
     service = Service(
-        lambda: open_store(store, advertise=advertise),
+        open_writer,
         make_engine,
         lambda: open_store(store, writer=False),
         rehearse=rehearsals.run,
         secure=secure,
         clock=clock,
+        observer=tracing,
     )
     app = make_app(service, rate=rate, hosts=None if secure else LOOPBACK | {host.lower()})
     app.add_routes(Page(service).routes())
+    app.tracing = tracing
     return app
 
 
@@ -234,6 +257,8 @@ def make_server(
             self._beginning.cancel()
             app.stop()
             await super().shutdown(sockets)
+            if app.tracing is not None:
+                await app.tracing.close()
 
     return Server(
         uvicorn.Config(

@@ -245,22 +245,6 @@ def test_a_password_is_never_shown(address: str) -> None:
 # ---- TLS ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    folder = tmp_path_factory.mktemp("tls")
-    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout key.pem -out cert.pem"
-    try:
-        subprocess.run(
-            [*command.split(), "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"],
-            cwd=folder,
-            check=True,
-            capture_output=True,
-        )
-    except FileNotFoundError:
-        pytest.skip("needs openssl")
-    return folder / "cert.pem", folder / "key.pem"
-
-
 def test_over_tls(tmp_path: Path, certificate: tuple[Path, Path]) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

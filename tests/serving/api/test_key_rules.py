@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,12 @@ def store(tmp_path: Path) -> SQLiteStore:
     return SQLiteStore(tmp_path / "a.db", writer=False)
 
 
+def keys_of(store: SQLiteStore, clock: Callable[[], float] = time.monotonic) -> Keyring:
+    keys = Keyring(clock)
+    keys.refresh(store)
+    return keys
+
+
 def test_a_store_knows_a_hash_alone(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("driftbandit.serving.api.keys.time.time", lambda: 1234.5678)
     row, secret = create_key(store, "site", "decide")
@@ -43,14 +51,14 @@ def test_a_store_knows_a_hash_alone(store: SQLiteStore, monkeypatch: pytest.Monk
 def test_who_is_let_in(store: SQLiteStore) -> None:
     (reader, secret), (gone, old) = create_key(store, "a", "read"), create_key(store, "b", "admin")
     store.revoke_key(gone.id, 1)
-    keys = Keyring(store)
+    keys = keys_of(store)
     for header in (f"Bearer {secret}", f"bearer {secret}", f"BEARER   {secret} "):
         assert keys.find(header.encode()) == Access(reader.id, "read")
     for header in ("", "Bearer", "Bearer ", secret, f"Basic {secret}", f"Bearer {old}", f"Bearer x{secret}"):
         assert keys.find(header.encode()) is None
     late, new = create_key(store, "c", "decide")
     assert keys.find(f"Bearer {new}".encode()) is None
-    keys.refresh()
+    keys.refresh(store)
     assert keys.find(f"Bearer {new}".encode()) == Access(late.id, "decide")
 
 
@@ -60,14 +68,14 @@ def test_the_last_known_keys_serve_for_a_while_if_the_store_cannot_be_read(
     now = 1_000.0
     row, secret = create_key(store, "a", "admin")
     header = f"Bearer {secret}".encode()
-    keys = Keyring(store, lambda: now)
+    keys = keys_of(store, lambda: now)
 
     def broken() -> Any:
         raise StoreError("gone")
 
     monkeypatch.setattr(store, "access_keys", broken)
     with pytest.raises(StoreError, match="gone"):
-        keys.refresh()
+        keys.refresh(store)
     now += KEYS_LAST_S
     found = keys.find(header)
     assert found is not None
@@ -79,7 +87,7 @@ def test_the_last_known_keys_serve_for_a_while_if_the_store_cannot_be_read(
         assert (refused.value.status, refused.value.headers) == (503, {"retry-after": "1"})
     monkeypatch.undo()
     store.revoke_key(row.id, 1)
-    keys.refresh()
+    keys.refresh(store)
     assert keys.find(header) is None
 
 
@@ -103,7 +111,7 @@ def test_no_key_is_made_of_a_wrong_name(store: SQLiteStore) -> None:
 
 def test_what_a_key_may_do(store: SQLiteStore) -> None:
     made = {role: create_key(store, role, role) for role in ROLES}
-    keys = Keyring(store)
+    keys = keys_of(store)
     for role, (row, secret) in made.items():
         header = f"Bearer {secret}".encode()
         for needed in ROLES:

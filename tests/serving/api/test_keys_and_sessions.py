@@ -47,17 +47,17 @@ def give(store: tuple[str, Store], client: httpx.Client, app: App) -> Give:
 
     def give(role: str, **limits: object) -> dict[str, str]:
         made = header(create_key(store[1], "x", role, **limits)[1])  # type: ignore[arg-type]
-        look_again(app)
+        look_again(app, store[1])
         return made
 
     return give
 
 
-def look_again(app: App) -> None:
+def look_again(app: App, store: Store) -> None:
     """Have the service read its keys now, instead of within a second."""
     keyring = app._admission._keyring()
     assert keyring is not None
-    keyring.refresh()
+    keyring.refresh(store)
 
 
 def header(secret: str) -> dict[str, str]:
@@ -167,11 +167,11 @@ def test_a_session_ends_with_its_key_or_its_time(
     client: httpx.Client, give: Give, store: tuple[str, Store], app: App
 ) -> None:
     row, secret = create_key(store[1], "x", "read")
-    look_again(app)
+    look_again(app, store[1])
     session = {"cookie": sign_in(client, header(secret)).partition(";")[0]}
     assert client.get("/", headers=session).status_code == 200
     store[1].revoke_key(row.id, 1)
-    look_again(app)
+    look_again(app, store[1])
     assert client.get("/", headers=session).status_code == 401
     old = {"cookie": sign_in(client, give("read")).partition(";")[0]}
     now = int(time.time() * 1000)

@@ -62,7 +62,7 @@ class Services:
         made = {"authorization": f"Bearer {create_key(self.store, 'x', 'read', **limits)[1]}"}
         keyring = self.app._admission._keyring()
         assert keyring is not None
-        keyring.refresh()
+        keyring.refresh(self.store)
         return made
 
     def connect(self) -> socket.socket:

@@ -109,6 +109,60 @@ def test_only_old_events_behind_a_snapshot_go(tmp_path: Path) -> None:
     assert not world.decide("open", ["a0"], "ann")[0]
 
 
+def log_size(world: World) -> int:
+    return sum(row.bytes for row in world.store.sizes() if row.kind == "events")
+
+
+@pytest.mark.parametrize("archived", [True, False])
+def test_a_log_that_is_too_large_loses_its_oldest_events(tmp_path: Path, archived: bool) -> None:
+    size, folder = 8_000, tmp_path / "archive"
+    keeps = Retention(None, ParquetArchive(folder) if archived else None, size)
+    world = World(tmp_path / "a.db", snapshot_every=40, retention=keeps)
+    world.loop(dim=2, policy="linucb", scoped=True, window=5.0)
+    arms = world.arms(np.eye(2))
+    run(world, 30, arms)
+    assert log_size(world) < size
+    assert prune(world) == 0
+    run(world, 120, arms, seed=1)
+    assert log_size(world) > 1.2 * size
+    world.engine.snapshot()
+    whole = export(world, tmp_path / "whole.ndjson").read_bytes().splitlines()
+    gone = prune(world)
+    assert 0.8 * size < log_size(world) <= 0.9 * size
+    left = export(world, tmp_path / "rest.ndjson").read_bytes().splitlines()
+    assert left == whole[gone:]
+    assert prune(world) == gone, "it is small enough now"
+    assert world.store.closed(1, ["1/100"])
+    assert not world.store.closed(1, ["0/0"])
+    if archived:
+        found = rerun_log(read_exports([folder, tmp_path / "rest.ndjson"]))
+        assert found.digest == world.check()
+
+
+def test_by_age_and_by_size(tmp_path: Path) -> None:
+    world = World(tmp_path / "a.db", snapshot_every=40, retention=Retention(KEEP, None, 8_000))
+    world.loop(dim=2, policy="linucb", scoped=True, window=5.0)
+    run(world, 40, world.arms(np.eye(2)))
+    world.engine.snapshot()
+    assert prune(world) == 0, "neither too old nor too many"
+    world.now += KEEP
+    by_age = prune(world)
+    assert by_age > 0
+    run(world, 120, ["a0", "a1"], seed=1)
+    world.engine.snapshot()
+    assert log_size(world) > 8_000
+    assert prune(world) > by_age
+    assert log_size(world) <= 7_200
+
+
+def test_what_is_needed_stays_however_large(tmp_path: Path) -> None:
+    world = World(tmp_path / "a.db", retention=Retention(None, None, 100))
+    world.loop(dim=2, policy="linucb", scoped=True, window=5.0)
+    run(world, 30, world.arms(np.eye(2)))
+    assert prune(world) == 0, "no snapshot has these events"
+    world.check()
+
+
 def test_ids_go_with_their_events(tmp_path: Path) -> None:
     world = make(tmp_path / "a.db", None)
     world.engine.snapshot()
@@ -183,9 +237,12 @@ def test_a_scope_is_erased_from_log_and_archive(tmp_path: Path, monkeypatch: pyt
         first = world.store.pruned(1, 0)
     ids = ParquetArchive(tmp_path / "archive").ids_of(1, 0, "user 3")
     assert len(ids) > 3
+    partial = tmp_path / "archive" / "1" / "0" / ".1.partial"
+    partial.write_text("user 3, half-written when the process was killed")
     world.engine.erase("x", "user 3", "")
     while world.store.removals()[0].done is None:
         world.engine.commit()
+    assert not partial.exists()
     assert "user 3" not in export(world, tmp_path / "rest.ndjson").read_text()
     left = [row for row, _ in read_exports([tmp_path / "archive"])]
     assert len(left) >= first, "the numbering stays whole"
@@ -204,9 +261,10 @@ def test_a_hole_is_damage_wherever_the_log_begins(tmp_path: Path) -> None:
     assert done.stdout.startswith(f"loop 'x', shard 0: events {gone + 1} to ")
 
 
-def test_postgresql_prunes_too(database: str) -> None:
+@pytest.mark.parametrize("retention_", [Retention(KEEP), Retention(None, None, 1_000)], ids=["age", "size"])
+def test_postgresql_prunes_too(database: str, retention_: Retention) -> None:
     store, now = PostgreSQLStore(database, shards=2), [1_700_000_000_000]
-    engine = Engine(store, lambda: now[0], retention=Retention(KEEP))
+    engine = Engine(store, lambda: now[0], retention=retention_)
     engine.configure("x", LoopConfig(policy="ucb1", scoped=True, window=1.0), None)
     for number in range(20):
         now[0] += 10_000
@@ -233,6 +291,9 @@ def test_options_of_the_command(tmp_path: Path) -> None:
     for options, message in (
         (["--keep", "long"], "--keep: expected a length of time such as 90d"),
         (["--keep", "0d"], "--keep: expected a length of time such as 90d"),
+        (["--keep", "1PB"], "--keep: expected a size such as 512MB"),
+        (["--keep", "0GB"], "--keep: expected a size above 0"),
+        (["--keep", "1GB", "--keep", "2GB"], "--keep: expected one length of time and one size at most, got 1GB and"),
         (["--archive", "a"], "--archive: expected --keep too"),
     ):
         done: Any = CliRunner().invoke(app, ["serve", "--store", f"sqlite:{tmp_path / 'a.db'}", *options])

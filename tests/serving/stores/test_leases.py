@@ -6,12 +6,14 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import psycopg
 import pytest
 from msgspec.msgpack import encode
 
 from driftbandit.client import Client
+from driftbandit.serving.log.archive import ParquetArchive
 from driftbandit.serving.loop.events import Run
 from driftbandit.serving.stores.base import Fenced, StoreError
 from driftbandit.serving.stores.leases import ALONE
@@ -83,7 +85,9 @@ def test_a_holder_that_fell_asleep_in_a_transaction_loses_its_locks(database: st
     sleeper.close()
 
 
-def test_shards_move_when_a_process_is_killed_or_sleeps(database: str, make_server: Callable[..., Server]) -> None:
+def test_shards_move_when_a_process_is_killed_or_sleeps(
+    database: str, make_server: Callable[..., Server], tmp_path: Path
+) -> None:
     """Two processes on one store, one killed, one stopped for longer than its lease: never two writers of a shard."""
     servers = [make_server(database, snapshot_every=60) for _ in range(2)]
     for server in servers:
@@ -113,7 +117,7 @@ def test_shards_move_when_a_process_is_killed_or_sleeps(database: str, make_serv
         load.stop()
     for server in servers:
         server.kill()
-    check(database, load)
+    check(database, load, ParquetArchive(tmp_path))  # with nothing in it
 
 
 def test_a_process_that_is_busy_keeps_its_shards(database: str) -> None:

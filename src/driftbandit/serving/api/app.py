@@ -41,6 +41,7 @@ from driftbandit.serving.stores.base import StoreError
 
 if TYPE_CHECKING:
     from driftbandit.serving.api.connections import Door
+    from driftbandit.serving.api.tracing import Tracing
 
 logger = logging.getLogger("driftbandit")
 
@@ -108,6 +109,8 @@ class App:
         """Times to answer, by route; of streams, until their first byte."""
         self.door: Door | None = None
         """The connections, if a server of ours has opened them."""
+        self.tracing: Tracing | None = None
+        """Makes spans of requests, if asked for."""
         self.add_routes(routes)
 
     def add_routes(self, routes: Iterable[Route]) -> None:
@@ -119,15 +122,21 @@ class App:
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] == "http":
-            await self._answer(scope, receive, send)
+            ident = begin_request(scope["headers"]).encode()
+            if self.tracing is None:
+                await self._answer(scope, receive, send, ident)
+            else:
+                with self.tracing.request(scope) as note:
+                    note(*await self._answer(scope, receive, send, ident))
         elif scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
 
-    async def _answer(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def _answer(self, scope: Message, receive: Receive, send: Send, ident: bytes) -> tuple[Route | None, int]:
+        """Answer a request; returns its route, if there is one, and the status."""
         started = time.perf_counter()
-        extra = [(b"x-request-id", begin_request(scope["headers"]).encode())]
+        extra = [(b"x-request-id", ident)]
         request = Request(scope["query_string"], scope["headers"], scope.get("scheme") == "https")
         route, answer = await self._ask(scope, request, receive)
         label, status = "other" if route is None else route.path, 200
@@ -144,6 +153,7 @@ class App:
         if access.isEnabledFor(logging.INFO):
             key = None if request.access is None else request.access.id
             log_answer(scope["method"], _target(scope), status, seconds, scope.get("client"), key)
+        return route, status
 
     async def _ask(
         self, scope: Message, request: Request, receive: Receive

@@ -158,6 +158,7 @@ async def send_response(answer: Response, send: Send, extra: Headers, head: bool
 async def send_stream(stream: Stream, receive: Receive, send: Send, extra: Headers, head: bool) -> None:
     """Send an answer in pieces, until it ends or the client goes away."""
     headers = [(b"content-type", stream.media_type), (b"cache-control", b"no-store"), *stream.headers, *extra]
+    headers.append((b"x-accel-buffering", b"no"))  # tells nginx to pass pieces on as they come
     try:
         await send({"type": "http.response.start", "status": 200, "headers": headers})
         if head:

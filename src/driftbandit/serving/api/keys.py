@@ -118,28 +118,30 @@ class Keyring:
     """The keys of a store, read again every second, so that a revoked key stops working within a second.
 
     While the store cannot be read, the keys that were read last serve for `KEYS_LAST_S`. After that all keys are
-    answered with 503, since one of them may have been revoked meanwhile.
+    answered with 503, since one of them may have been revoked meanwhile; and so they are before the first reading.
 
     Parameters
     ----------
-    store : Store
-        Where the keys are.
     clock : callable
         Seconds that never run backwards.
     """
 
-    def __init__(self, store: Store, clock: Callable[[], float] = time.monotonic) -> None:
-        self._store = store
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._roles: dict[bytes, Access] = {}
-        self.refresh()
+        self._read_at = -inf
 
-    def refresh(self) -> None:
+    @property
+    def was_read(self) -> bool:
+        """Whether the keys were ever read."""
+        return self._read_at > -inf
+
+    def refresh(self, store: Store) -> None:
         """Read the keys; raises StoreError if that fails."""
         with self._lock:
             asked = self._clock()
-            rows = self._store.access_keys()
+            rows = store.access_keys()
             self._roles = {row.digest: Access.of(row) for row in rows if row.revoked is None}
             self._read_at = asked
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import logging
 import os
@@ -21,8 +20,6 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 """Id of the request that is being answered."""
 
 _TRACE = re.compile(rb"[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(?:-.*)?")
-_process = os.urandom(8).hex()
-_numbers = itertools.count(1)
 
 
 def begin_request(headers: Headers) -> str:
@@ -35,7 +32,7 @@ def begin_request(headers: Headers) -> str:
     """
     given = header(headers, b"traceparent")
     found = None if given is None else _TRACE.fullmatch(given)
-    ident = f"{_process}{next(_numbers):016x}" if found is None else found[1].decode()
+    ident = os.urandom(16).hex() if found is None else found[1].decode()
     request_id.set(ident)
     return ident
 
@@ -70,7 +67,7 @@ def configure(form: Format, *, answers: bool) -> None:
     """Send the logs of the service and of its server to standard error; `answers` adds a line for every answer."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Objects() if form == "json" else _Lines())
-    for name in ("driftbandit", "uvicorn"):
+    for name in ("driftbandit", "uvicorn", "opentelemetry"):
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.propagate = False

@@ -21,8 +21,8 @@ class Reader:
 
     Parameters
     ----------
-    store : Store
-        Opened for reading.
+    open_store : callable
+        Opens the store for reading, with the first question.
 
     Attributes
     ----------
@@ -30,8 +30,9 @@ class Reader:
         Why the store cannot be read at the moment.
     """
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init__(self, open_store: Callable[[], Store]) -> None:
+        self._open_store = open_store
+        self._store: Store | None = None
         self.error: str | None = None
         self._lock = threading.Lock()
         self._backoff = Backoff()
@@ -40,19 +41,23 @@ class Reader:
     def ask(self, question: Callable[[Store], Result]) -> Result:
         """The answer to a question; raises StoreError if the store cannot be read."""
         with self._lock:
-            if self.error is None:
+            if self.error is not None:
+                if time.monotonic() < self._not_before:
+                    raise StoreError(self.error)
+            elif self._store is not None:
                 try:
-                    return question(self.store)
+                    return question(self._store)
                 except StoreError:
                     pass  # the connection may be lost, so try with a new one
-            elif time.monotonic() < self._not_before:
-                raise StoreError(self.error)
             return self._ask_again(question)
 
     def _ask_again(self, question: Callable[[Store], Result]) -> Result:
         try:
-            self.store.reopen()
-            answer = question(self.store)
+            if self._store is None:
+                self._store = self._open_store()
+            else:
+                self._store.reopen()
+            answer = question(self._store)
         except StoreError as error:
             self.error = str(error)
             self._not_before = time.monotonic() + self._backoff.next()
@@ -64,4 +69,5 @@ class Reader:
     def close(self) -> None:
         """Close the connection."""
         with self._lock:
-            self.store.close()
+            if self._store is not None:
+                self._store.close()

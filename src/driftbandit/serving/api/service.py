@@ -7,7 +7,7 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import TypeVar
 
 from driftbandit.serving.api.errors import HTTPError
@@ -15,9 +15,10 @@ from driftbandit.serving.api.keys import Keyring, digest_of
 from driftbandit.serving.api.reader import Reader
 from driftbandit.serving.engine.clock import Clock
 from driftbandit.serving.engine.engine import Engine
+from driftbandit.serving.engine.futures import Observer
 from driftbandit.serving.engine.thread import Runner
 from driftbandit.serving.loop.config import LoopConfig
-from driftbandit.serving.stores.base import Store, StoreError
+from driftbandit.serving.stores.base import Store, StoreError, Unreachable
 
 logger = logging.getLogger("driftbandit")
 
@@ -54,6 +55,8 @@ class Service:
         Whether keys are asked for.
     clock : Clock, optional
         The engine's clock, if it is to be watched.
+    observer : Observer, optional
+        Is told of commands.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class Service:
         rehearse: Callable[[LoopConfig], None] = lambda config: None,
         secure: bool = True,
         clock: Clock | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self._open_store = open_store
         self._make_engine = make_engine
@@ -72,6 +76,7 @@ class Service:
         self.rehearse = rehearse
         self._secure = secure
         self.clock = clock
+        self._observer = observer
         self.runner: Runner
         self.keyring: Keyring | None = None
         self._reader: Reader
@@ -83,16 +88,25 @@ class Service:
 
     @asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """Open the store and read the keys, then let the engine start, and stop it at the end."""
+        """Open the store and read the keys, then let the engine start, and stop it at the end.
+
+        If the store cannot be reached, its opening and the keys are left for later.
+        """
         self._stopping = asyncio.Event()
         watch = (lambda: None) if self.clock is None else self.clock.watch
-        self.runner = runner = Runner(self._open_store, self._make_engine, asyncio.get_running_loop(), watch)
+        self.runner = runner = Runner(
+            *(self._open_store, self._make_engine, asyncio.get_running_loop(), watch, self._observer)
+        )
         runner.start()
-        await runner.opened
-        self._reader = Reader(self.open_reader())
+        await runner.tried
+        self._reader = Reader(self.open_reader)
         if self._secure:
-            self.keyring = Keyring(self._reader.store)
-        chores = asyncio.create_task(self._refresh())
+            self.keyring = Keyring()
+        if runner.opened.done():
+            runner.opened.result()  # raises what keeps the store from being opened
+            with suppress(Unreachable):
+                await self._refresh()
+        chores = asyncio.create_task(self._keep_reading())
         try:
             yield
         finally:
@@ -109,14 +123,19 @@ class Service:
             await asyncio.sleep(0.01)
 
     async def _refresh(self) -> None:
-        """Read the keys every second, which also shows whether the store can be read."""
+        """Read the keys, which also shows whether the store can be read."""
         keyring = self.keyring
+        await self.read(lambda store: store.access_keys() if keyring is None else keyring.refresh(store))
+
+    async def _keep_reading(self) -> None:
+        """Read the keys as soon as the store is open, and then every second."""
+        await asyncio.wait([self.runner.opened])
         while True:
-            await asyncio.sleep(1.0)
             try:
-                await self.read(lambda store: store.access_keys() if keyring is None else keyring.refresh())
+                await self._refresh()
             except StoreError as error:
                 logger.warning("the store cannot be read: %s", error)
+            await asyncio.sleep(1.0)
 
     def unready(self) -> str | None:
         """Why decisions cannot be taken or the store cannot be read; None if all is well."""
@@ -125,10 +144,14 @@ class Service:
             return runner.error or runner.doing
         if not runner.loaded:
             return f"{runner.loading} of {runner.shards} shards of loops are being read"
-        return None if self._reader.error is None else f"the store cannot be read: {self._reader.error}"
+        if self._reader.error is not None:
+            return f"the store cannot be read: {self._reader.error}"
+        return None if self.keyring is None or self.keyring.was_read else "access keys are being read"
 
     async def read(self, question: Callable[[Store], Result]) -> Result:
         """Ask the store, away from the event loop."""
+        if not self.runner.opened.done():
+            self.runner.check_started()
         return await asyncio.to_thread(self._reader.ask, question)
 
     async def call(self, command: Callable[[Engine], Result]) -> Result:

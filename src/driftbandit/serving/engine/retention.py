@@ -7,16 +7,18 @@ that the store's index does not have yet. Closed decisions leave the index toget
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
 from functools import partial
+from math import ceil
 from typing import Protocol
 
 from driftbandit.serving.engine.keeping import Keeper
 from driftbandit.serving.engine.tasks import Task
 from driftbandit.serving.loop.events import AnyEvent, Decided, Run, decode, unpack_run
 from driftbandit.serving.loop.loop import Loop
-from driftbandit.serving.stores.base import Store
+from driftbandit.serving.stores.base import LATEST, Store
 from driftbandit.serving.stores.removals import Pruned
 from driftbandit.serving.stores.rows import Batch, LoopRow
 
@@ -26,7 +28,11 @@ _LOOK_MS = 60_000
 """How often to look for old events."""
 
 _SLACK = 10
-"""Events go once the oldest is older than it may be by one in so many parts: archives of many events are better."""
+"""One in so many parts. Events go once the oldest is older than it may be by that; and where the log is too large,
+until it is smaller than it may be by that. Archives of many events are better."""
+
+_REST = 20
+"""How much longer it is until the log's size is looked up again than it took, at least."""
 
 _RUNS = 50
 _EVENTS = 2_000
@@ -65,18 +71,34 @@ class Archive(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long events stay in the store.
+    """Which events stay in the store.
 
     Attributes
     ----------
-    keep : int
-        Milliseconds.
+    keep : int or None
+        For how many milliseconds; None for ever.
     archive : Archive or None
         Where older events go; None drops them.
+    size : int or None
+        How many bytes the events of all loops may have; None for as many as there are.
     """
 
-    keep: int
+    keep: int | None
     archive: Archive | None = None
+    size: int | None = None
+
+
+def surplus(store: Store, size: int, shards: Container[tuple[int, int]]) -> dict[tuple[int, int], int]:
+    """Where the log is larger than it may be: the number of the last event that is to go, of some (loop, shard).
+
+    Every shard of every loop loses the same share of its bytes, so processes need not ask each other.
+    """
+    sizes = store.log_sizes()
+    total = sum(sizes.values())
+    if total <= size:
+        return {}
+    share = 1.0 - (size - size // _SLACK) / total
+    return {key: store.oldest(*key, ceil(share * found)) for key, found in sizes.items() if key in shards}
 
 
 class Pruner:
@@ -113,7 +135,10 @@ class Pruner:
         self._next_look = 0
         self._shards: list[Loop] = []
         self._archiving: Task[int] | None = None
-        self._upto = 0
+        self._upto = self._before = 0
+        self._counting: Task[dict[tuple[int, int], int]] | None = None
+        self._surplus: dict[tuple[int, int], int] = {}
+        """Number of the last event that is to go since the log is too large, by loop and shard."""
 
     @property
     def busy(self) -> bool:
@@ -126,7 +151,7 @@ class Pruner:
         return self._archiving is not None
 
     def look(self) -> None:
-        """See whether events are too old, or have been archived; called about once per second."""
+        """See whether events are too old or too many, or have been archived; called about once per second."""
         if self._retention is None or self._upto:
             return
         if self._archiving is not None:
@@ -140,26 +165,58 @@ class Pruner:
                 return
             self._shards.pop(0)
         self._shards = [loop for loop in self._shards if self._keeper.serves(loop)]
-        if not self._shards and self._clock() >= self._next_look:
-            self._next_look = self._clock() + _LOOK_MS
-            self._shards = self._keeper.here()
+        if not self._shards:
+            self._look_again(self._retention)
         for _ in range(_SHARDS):
             if not self._shards or self._begin(self._retention, self._shards[0]):
                 return
             self._shards.pop(0)
 
+    def _look_again(self, retention: Retention) -> None:
+        """Begin with all shards, if it is time; first the size of the log is looked up, if that matters."""
+        if self._counting is None:
+            if self._clock() < self._next_look:
+                return
+            self._next_look = self._clock() + _LOOK_MS
+            if retention.size is not None:
+                here = {(loop.number, loop.shard) for loop in self._keeper.here()}
+                self._counting = Task(partial(self._count, retention.size, here), background=self._background)
+        if self._counting is not None:
+            if not self._counting.done:
+                return
+            if self._counting.error is not None:
+                logger.error("the size of the log cannot be looked up: %s", self._counting.error)
+            self._surplus, self._counting = self._counting.result or {}, None
+        self._shards = self._keeper.here()
+
+    def _count(self, size: int, here: set[tuple[int, int]]) -> dict[tuple[int, int], int]:
+        began = time.monotonic()
+        reader = self._store.reader()
+        try:
+            return surplus(reader, size, here)
+        finally:
+            reader.close()
+            self._next_look += int(_REST * 1000 * (time.monotonic() - began))
+
     def _begin(self, retention: Retention, loop: Loop) -> bool:
         """Begin with a shard; False if none of its events may go."""
         oldest = self._store.whole_runs(loop.number, loop.shard, 0, 1)
-        now, free = self._clock(), _free(loop)
-        if not oldest or oldest[0].last > free or _time(oldest[0]) > now - retention.keep - retention.keep // _SLACK:
+        now, upto, keep = self._clock(), _free(loop), retention.keep
+        if not oldest or oldest[0].last > upto:
             return False
-        before, archive = now - retention.keep, retention.archive
+        too_many = self._surplus.pop((loop.number, loop.shard), 0)
+        if too_many >= oldest[0].last:
+            upto, self._before = min(upto, too_many), LATEST
+        elif keep is not None and _time(oldest[0]) <= now - keep - keep // _SLACK:
+            self._before = now - keep
+        else:
+            return False
+        archive = retention.archive
         if archive is None:
-            self._upto = free
+            self._upto = upto
             return True
         row = self._keeper.parts(loop.name).row
-        write = partial(archive.write, self._store.reader, row, loop.shard, free, before)
+        write = partial(archive.write, self._store.reader, row, loop.shard, upto, self._before)
         self._archiving = Task(write, background=self._background)
         if not self._background:
             self.look()
@@ -171,10 +228,9 @@ class Pruner:
             return
         loop, upto = self._shards[0], 0
         ids: list[str] = []
-        before = self._clock() - self._retention.keep
         if self._keeper.serves(loop):
             for run in self._store.whole_runs(loop.number, loop.shard, 0, _RUNS):
-                if run.last > self._upto or len(ids) > _EVENTS or _time(run) > before:
+                if run.last > self._upto or len(ids) > _EVENTS or _time(run) > self._before:
                     break
                 upto = run.last
                 ids += [event.id for event in map(decode, unpack_run(run.bodies)) if isinstance(event, Decided)]

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from driftbandit.serving.engine.engine import Engine
-from driftbandit.serving.stores.base import Store, StoreError
+from driftbandit.serving.engine.futures import Observer, Turn, deliver, settle
+from driftbandit.serving.stores.base import Store, StoreError, Unreachable
 from driftbandit.serving.stores.retries import Backoff
 
 logger = logging.getLogger("driftbandit")
@@ -67,6 +68,8 @@ class Runner(threading.Thread):
         Where the futures of `submit` live.
     watch : callable
         Called about once per second.
+    observer : Observer, optional
+        Is told of commands.
 
     Attributes
     ----------
@@ -81,8 +84,9 @@ class Runner(threading.Thread):
         being read are refused with status 503.
     loaded : bool
         Whether all shards have been read that were to be read at the start, or after the last recovery.
-    opened, started : futures
-        Done when the store is open, and when the engine is there. They fail if that cannot be.
+    tried, opened, started : futures
+        Done when it was tried to open the store, when the store is open, and when the engine is there. The last two
+        fail if that cannot be. While the store cannot be reached, it is tried again.
     """
 
     def __init__(
@@ -91,12 +95,14 @@ class Runner(threading.Thread):
         make: Callable[[Store, Callable[[], None], Callable[[str], None]], Engine],
         loop: asyncio.AbstractEventLoop,
         watch: Callable[[], object] = lambda: None,
+        observer: Observer | None = None,
     ) -> None:
         super().__init__(name="driftbandit-engine", daemon=True)
         self._open_store = open_store
         self._make = make
         self._loop = loop
         self._watch = watch
+        self._observer = observer
         self._waiting: deque[Waiting] = deque()
         self._wake = threading.Event()
         self._stopping = False
@@ -108,6 +114,7 @@ class Runner(threading.Thread):
         self.loading = self.shards = 0
         self.loaded = False
         self._backoff = Backoff()
+        self.tried: asyncio.Future[None] = loop.create_future()
         self.opened: asyncio.Future[None] = loop.create_future()
         self.started: asyncio.Future[None] = loop.create_future()
         self._count = 0  # events of the last commit
@@ -133,6 +140,8 @@ class Runner(threading.Thread):
         if len(self._waiting) >= MAX_WAITING:
             raise TooBusy
         future: asyncio.Future[Any] = self._loop.create_future()
+        if self._observer is not None:
+            self._observer.submitted(future, time.time_ns())
         self._waiting.append((call, ids, future))
         if not self._wake.is_set():
             self._wake.set()
@@ -150,15 +159,15 @@ class Runner(threading.Thread):
 
     def run(self) -> None:
         """Serve until stopped."""
-        waited_for = self.opened
         try:
-            store = self._open_store()
-            self._tell(self.opened, None)
-            waited_for = self.started
-            self._begin(store)
+            self._begin(self._open())
+        except _Stopped:
+            pass
         except Exception as error:
             self.error = str(error)
-            self._tell(waited_for, error)
+            for future in (self.opened, self.started):
+                self._loop.call_soon_threadsafe(settle, future, error)
+            self._loop.call_soon_threadsafe(settle, self.tried)
             return
         while not self._stopping or self._waiting:
             self._wake.wait(self._patience())
@@ -168,6 +177,25 @@ class Runner(threading.Thread):
             else:
                 self._turn(self.engine)
         self._finish()
+
+    def _open(self) -> Store:
+        """Open the store; while it cannot be reached, try again after a pause."""
+        while not self._stopping:
+            try:
+                store = self._open_store()
+            except Unreachable as error:
+                if self.error is None:
+                    logger.error("the start waits for the store: %s", error)
+                self.error = f"waiting for the store: {error}"
+                self._loop.call_soon_threadsafe(settle, self.tried)
+                self._wake.wait(self._backoff.next())
+            else:
+                self.error = None
+                self._backoff.reset()
+                self._loop.call_soon_threadsafe(settle, self.opened)
+                self._loop.call_soon_threadsafe(settle, self.tried)
+                return store
+        raise _Stopped
 
     def _begin(self, store: Store) -> None:
         """Make the engine; while the store cannot be used, try again after a pause."""
@@ -187,7 +215,7 @@ class Runner(threading.Thread):
             else:
                 self.engine, self.error, self.ready = engine, None, True
                 self._backoff.reset()
-                self._tell(self.started, None)
+                self._loop.call_soon_threadsafe(settle, self.started)
                 return
         store.close()
 
@@ -213,22 +241,30 @@ class Runner(threading.Thread):
             self._wake.set()
         futures = [future for _, _, future in taken]
         results: list[Any] = []
+        began, turn = time.time_ns(), None
         try:
             engine.tick(_CLOSED + self._count, hold=True)
             taken.reverse()
             while taken:
                 self._carry_out(engine, taken, results)
+            carried_out = time.time_ns()
             self._commit(engine)
+            turn = Turn(began, carried_out, time.time_ns())
         except Exception as error:
             self._fail(error)
             results = [Unavailable(str(error))] * len(futures)
         if futures:
-            self._loop.call_soon_threadsafe(_deliver, futures, results)
+            self._deliver(futures, results, turn)
         if self.engine is not None:
             try:
                 self._keep_house(engine)
             except Exception as error:
                 self._fail(error)
+
+    def _deliver(self, futures: list[asyncio.Future[Any]], results: list[Any], turn: Turn | None) -> None:
+        if self._observer is not None:
+            self._loop.call_soon_threadsafe(self._observer.delivered, futures, turn)
+        self._loop.call_soon_threadsafe(deliver, futures, results)
 
     def _commit(self, engine: Engine) -> None:
         started = time.perf_counter()
@@ -287,7 +323,7 @@ class Runner(threading.Thread):
         assert self._broken is not None
         while self._waiting:
             _, _, future = self._waiting.popleft()
-            self._loop.call_soon_threadsafe(_deliver, [future], [Unavailable(self.error or "recovering")])
+            self._deliver([future], [Unavailable(self.error or "recovering")], None)
         try:
             self._broken.recover()
             self._broken.commit()
@@ -308,23 +344,3 @@ class Runner(threading.Thread):
                 self.engine.store.close()
             except StoreError as error:
                 logger.error("no snapshot at the end: %s", error)
-
-    def _tell(self, future: asyncio.Future[None], error: Exception | None) -> None:
-        def tell() -> None:
-            if not future.done():
-                if error is None:
-                    future.set_result(None)
-                else:
-                    future.set_exception(error)
-
-        self._loop.call_soon_threadsafe(tell)
-
-
-def _deliver(futures: list[asyncio.Future[Any]], results: list[Any]) -> None:
-    for future, result in zip(futures, results, strict=True):
-        if future.done():  # its client has gone
-            continue
-        if isinstance(result, Exception):
-            future.set_exception(result)
-        else:
-            future.set_result(result)

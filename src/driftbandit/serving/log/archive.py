@@ -1,4 +1,4 @@
-"""An archive of old events: a folder with Parquet files, such as exports are.
+"""An archive of old events: a folder, here or in S3-compatible storage, with Parquet files, such as exports are.
 
 ``DIR/LOOP/SHARD/FIRST-LAST.parquet`` holds events FIRST to LAST of one shard; LOOP is the loop's number in the store.
 """
@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterator
+from functools import cached_property
 from itertools import islice, takewhile
-from pathlib import Path
 from typing import Any
 
-from driftbandit.files import sync
 from driftbandit.serving.log.export import Wanted, as_row, read_log
+from driftbandit.serving.log.places import Place, check_place
 from driftbandit.serving.log.rerun import read_export
 from driftbandit.serving.log.tables import parquet_pieces
 from driftbandit.serving.loop.events import AnyEvent, Decided, Erased, Late, Rewarded, encode
@@ -28,21 +28,29 @@ class ParquetArchive:
 
     Parameters
     ----------
-    folder : path
-        Where the files are; made if missing.
+    folder : path or str
+        Where the files are: a folder, made if missing, or ``s3://BUCKET/PREFIX``; see `Place.of`.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
+        check_place("folder", folder)
+        self._address = folder
 
-    def _files(self, loop: int, shard: int) -> list[tuple[int, int, Path]]:
-        """(first, last, path) of the files of a shard, in order."""
+    @cached_property
+    def _root(self) -> Place:
+        return Place.of(self._address)
+
+    def _folder(self, loop: int, shard: int) -> Place:
+        return self._root / str(loop) / str(shard)
+
+    def _files(self, loop: int, shard: int) -> list[tuple[int, int, Place]]:
+        """(first, last, file) of the files of a shard, in order."""
         found = []
-        for path in self.folder.glob(f"{loop}/{shard}/*.parquet"):
-            first, _, last = path.stem.partition("-")
+        for file in self._folder(loop, shard).files(".parquet"):
+            first, _, last = file.name.removesuffix(".parquet").partition("-")
             if first.isdigit() and last.isdigit():
-                found.append((int(first), int(last), path))
-        return sorted(found)
+                found.append((int(first), int(last), file))
+        return sorted(found, key=lambda each: each[:2])
 
     def upto(self, loop: int, shard: int) -> int:
         """Number of the last event that is archived; 0 if none is."""
@@ -63,10 +71,10 @@ class ParquetArchive:
                 last = seq
                 yield as_row(seq, row.name, shard, event), size
 
-        folder = self.folder / str(row.number) / str(shard)
-        folder.mkdir(parents=True, exist_ok=True)
         try:
-            _save(rows(), folder, lambda: f"{had + 1:012}-{last:012}.parquet" if last > had else None)
+            self._folder(row.number, shard).save(
+                parquet_pieces(rows()), lambda: f"{had + 1:012}-{last:012}.parquet" if last > had else None
+            )
         finally:
             found.close()
         return last
@@ -74,25 +82,26 @@ class ParquetArchive:
     def read(self, loop: int, shard: int, upto: int) -> Iterator[AnyEvent]:
         """Events 1 to `upto`; raises ValueError if one of them is missing."""
         seq = 0
-        for first, last, path in self._files(loop, shard):
+        for first, last, file in self._files(loop, shard):
             if first > seq + 1:
                 break
-            for number, (_, event) in enumerate(read_export(path), first):
+            for number, (_, event) in enumerate(read_export(file), first):
                 if seq < number <= upto:
                     seq = number
                     yield event
             if seq != min(last, upto):
                 break
         if seq < upto:
-            raise ValueError(f"{self.folder}: events {seq + 1} to {upto} of loop {loop}, shard {shard} are missing")
+            raise ValueError(f"{self._root}: events {seq + 1} to {upto} of loop {loop}, shard {shard} are missing")
 
     def ids_of(self, loop: int, shard: int, scope: str) -> list[str]:
         """Ids of the archived decisions of a scope."""
         import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import
 
         ids: list[str] = []
-        for _, _, path in self._files(loop, shard):
-            ids += pq.read_table(path, columns=["id"], filters=[("scope", "=", scope)])["id"].to_pylist()
+        for _, _, file in self._files(loop, shard):
+            wanted = {"columns": ["id"], "filters": [("scope", "=", scope)], "filesystem": file.system}
+            ids += pq.read_table(file.path, **wanted)["id"].to_pylist()
         return ids
 
     def erase(self, loop: int, shard: int, scope: str, ids: Container[str], until: int) -> None:
@@ -108,33 +117,19 @@ class ParquetArchive:
         def is_decision(event: AnyEvent) -> bool:
             return isinstance(event, Decided) and event.scope == scope
 
+        self._folder(loop, shard).tidy()  # a process that was killed may have left some of these events there
         for concerned in (is_reward, is_decision):
-            for _, _, path in self._files(loop, shard):
-                if any(concerned(event) for _, event in read_export(path)):
-                    _save(_with_tombstones(path, concerned, until), path.parent, lambda path=path: path.name)  # type: ignore[misc]
+            for _, _, file in self._files(loop, shard):
+                if any(concerned(event) for _, event in read_export(file)):
+                    rows = _with_tombstones(file, concerned, until)
+                    self._folder(loop, shard).save(parquet_pieces(rows), lambda file=file: file.name)  # type: ignore[misc]
 
 
 def _with_tombstones(
-    path: Path, concerned: Callable[[AnyEvent], bool], until: int
+    file: Place, concerned: Callable[[AnyEvent], bool], until: int
 ) -> Iterator[tuple[dict[str, Any], int]]:
     """The rows of a file, with tombstones for some events."""
-    for row, event in read_export(path):
+    for row, event in read_export(file):
         if concerned(event):
             event = Erased(event.time, isinstance(event, Decided), until)  # noqa: PLW2901
         yield as_row(row["seq"], row["loop"], row["shard"], event), len(encode(event))
-
-
-def _save(rows: Iterable[tuple[dict[str, Any], int]], folder: Path, name: Callable[[], str | None]) -> None:
-    """Write rows to a file, which gets its name when it is whole and on the disk; none if `name` says so."""
-    partial = folder / f".{os.getpid()}.partial"
-    try:
-        with open(partial, "wb") as file:
-            for piece in parquet_pieces(rows):
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        if (final := name()) is not None:
-            partial.replace(folder / final)
-            sync(folder)
-    finally:
-        partial.unlink(missing_ok=True)

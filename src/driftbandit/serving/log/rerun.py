@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
 from driftbandit.serving.engine.reading import state_bytes
 from driftbandit.serving.log.export import from_row
+from driftbandit.serving.log.places import Place
 from driftbandit.serving.log.tables import AS_TEXT
 from driftbandit.serving.loop.events import AnyEvent, Configured, Decided, Erased
 from driftbandit.serving.loop.loop import Loop
@@ -54,24 +55,24 @@ class LogRerun:
     digest: str = ""
 
 
-def read_export(path: str | os.PathLike[str]) -> Iterator[tuple[dict[str, Any], AnyEvent]]:
-    """Rows and events of an exported log, ndjson or Parquet.
+def read_export(path: str | os.PathLike[str] | Place) -> Iterator[tuple[dict[str, Any], AnyEvent]]:
+    """Rows and events of an exported log, ndjson or Parquet: a file of this machine, or ``s3://BUCKET/KEY``.
 
     Raises
     ------
     ValueError
         If the file is neither, naming the row that is no event.
     """
-    with open(path, "rb") as file:
+    place, number = Place.of(path), 1
+    with _opened(place) as file:
         magic = file.read(4)
-    number = 1
     try:
-        for row in _parquet_rows(Path(path)) if magic == b"PAR1" else _json_rows(Path(path)):
+        for row in _parquet_rows(place) if magic == b"PAR1" else _json_rows(place):
             yield row, from_row(row)
             number += 1
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         why = f"there is no {error}" if isinstance(error, KeyError) else error
-        raise ValueError(f"{path}: row {number} is no event of a log exported as ndjson or Parquet: {why}") from error
+        raise ValueError(f"{place}: row {number} is no event of a log exported as ndjson or Parquet: {why}") from error
 
 
 def read_exports(paths: Iterable[str | os.PathLike[str]]) -> Iterator[tuple[dict[str, Any], AnyEvent]]:
@@ -81,9 +82,10 @@ def read_exports(paths: Iterable[str | os.PathLike[str]]) -> Iterator[tuple[dict
     """
     last: dict[Any, int] = {}
     for path in paths:
-        files = sorted(Path(path).rglob("*.parquet")) if Path(path).is_dir() else [path]
+        place = Place.of(path)
+        files = place.files(".parquet", recursive=True) if place.is_folder() else [place]
         if not files:
-            raise ValueError(f"{path}: there are no Parquet files in this folder")
+            raise ValueError(f"{place}: there are no Parquet files in this folder")
         for file in files:
             before = dict(last)
             for row, event in read_export(file):
@@ -95,17 +97,24 @@ def read_exports(paths: Iterable[str | os.PathLike[str]]) -> Iterator[tuple[dict
                     last[shard] = seq
 
 
-def _json_rows(path: Path) -> Iterator[dict[str, Any]]:
+def _opened(place: Place) -> BinaryIO:
+    """A file to read; where it is on this machine, errors are Python's own."""
+    if place.is_local:
+        return open(place.path, "rb")
+    return cast(BinaryIO, io.BufferedReader(place.system.open_input_file(place.path)))
+
+
+def _json_rows(place: Place) -> Iterator[dict[str, Any]]:
     decoder = msgspec.json.Decoder(dict[str, Any])
-    with open(path, "rb") as file:
+    with _opened(place) as file:
         for line in file:
             yield decoder.decode(line)
 
 
-def _parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
+def _parquet_rows(place: Place) -> Iterator[dict[str, Any]]:
     import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import
 
-    with pq.ParquetFile(path) as file:
+    with pq.ParquetFile(place.path, filesystem=place.system) as file:
         for batch in file.iter_batches(1_000):
             for row in batch.to_pylist():
                 for field in AS_TEXT:

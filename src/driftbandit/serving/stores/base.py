@@ -19,6 +19,10 @@ class StoreError(Exception):
     """The store could not do what was asked. The caller must assume that nothing was done."""
 
 
+class Unreachable(StoreError):
+    """The store cannot be used at the moment; it may be there later."""
+
+
 class Damaged(StoreError):
     """Something in the store is not what was written.
 
@@ -178,6 +182,14 @@ class Store(Protocol):
 
     def damage(self) -> Iterator[str]:
         """Look at everything, and say what is not what was written, a line each."""
+        ...
+
+    def log_sizes(self) -> dict[tuple[int, int], int]:
+        """Bytes of the events of every loop and shard. Reads a little of every row, so it may take seconds."""
+        ...
+
+    def oldest(self, loop: int, shard: int, size: int) -> int:
+        """Number of the last event of the oldest runs that have at least so many bytes; 0 if all have fewer."""
         ...
 
     def sizes(self) -> list[SizeRow]:

@@ -11,12 +11,13 @@ from functools import cache
 from typing import Any
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import PGconn, Ping
 from psycopg.rows import tuple_row
 from psycopg.sql import SQL, Identifier
 
 from driftbandit.serving.loop.windows import ClosedRow
-from driftbandit.serving.stores.base import Fenced, StoreError, without_password
+from driftbandit.serving.stores.base import Fenced, StoreError, Unreachable, without_password
 from driftbandit.serving.stores.leases import ALONE, LEASE_S, Leases
 from driftbandit.serving.stores.rows import Batch, Closed
 from driftbandit.serving.stores.sql import CHECKED, MOVE_MODELS, SQLStore
@@ -238,20 +239,36 @@ def connect(address: str) -> psycopg.Connection[Any]:
     """A connection that commits by itself, and that notices within seconds if the server is gone.
 
     What the address says about time limits comes first. What goes wrong is said without the password, also if the
-    address is misspelt.
+    address is misspelt. Raises Unreachable if no server answers, or one that is starting or stopping.
     """
     shown = without_password(address)
     why = f"the address {shown} cannot be read; in a password, write / ? # @ : % as %2F %3F %23 %40 %3A %25"
+    kind = StoreError
     try:
-        given = conninfo_to_dict(address)
+        given = _LIMITS | conninfo_to_dict(address)
         password = given.get("password")
-        return psycopg.connect(**(_LIMITS | given), autocommit=True, row_factory=tuple_row)  # type: ignore[arg-type]
+        try:
+            return _connection(given)
+        except psycopg.OperationalError:
+            if _answers(given):  # it may have done so only since the first attempt
+                return _connection(given)
+            kind = Unreachable
+            raise
     except psycopg.ProgrammingError:
         pass
     except psycopg.Error as error:
         if password is not None or shown == address:  # else, some of the password was taken for something else
             why = f"{type(error).__name__}: {str(error).replace(str(password), '***')}"
-    raise StoreError(f"PostgreSQL: {why}")
+    raise kind(f"PostgreSQL: {why}")
+
+
+def _connection(given: dict[str, Any]) -> psycopg.Connection[Any]:
+    return psycopg.connect(**given, autocommit=True, row_factory=tuple_row)
+
+
+def _answers(given: dict[str, Any]) -> bool:
+    """Whether a server takes connections, though perhaps not ours. The error of a connection does not tell."""
+    return PGconn.ping(make_conninfo(**given).encode()) not in (Ping.NO_RESPONSE, Ping.REJECT)
 
 
 @cache
@@ -265,4 +282,5 @@ def _errors() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise StoreError(f"PostgreSQL: {type(error).__name__}: {error}") from error
+        kind = Unreachable if isinstance(error, psycopg.OperationalError) else StoreError
+        raise kind(f"PostgreSQL: {type(error).__name__}: {error}") from error

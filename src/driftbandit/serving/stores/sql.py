@@ -217,6 +217,22 @@ class SQLStore(AccessTables):
         runs = self.runs(loop, shard, after, limit)
         return [Run(loop, shard, run[0], run[1], self.checked(loop, shard, *run)[1]) for run in runs if run[1] > after]
 
+    def log_sizes(self) -> dict[tuple[int, int], int]:
+        """Bytes of the events of every loop and shard. Reads a little of every row, so it may take seconds."""
+        rows = self._all(
+            "SELECT loop, shard, sum(length(bodies)) FROM events WHERE loop IN (SELECT number FROM loops) GROUP BY 1, 2"
+        )
+        return {(loop, shard): int(size) for loop, shard, size in rows}
+
+    def oldest(self, loop: int, shard: int, size: int) -> int:
+        """Number of the last event of the oldest runs that have at least so many bytes; 0 if all have fewer."""
+        sums = (
+            "SELECT last, sum(length(bodies)) OVER (ORDER BY first ROWS UNBOUNDED PRECEDING) AS size "
+            "FROM events WHERE loop = ? AND shard = ?"
+        )
+        rows = self._all(f"SELECT last FROM ({sums}) AS sums WHERE size >= ? ORDER BY last LIMIT 1", loop, shard, size)
+        return rows[0][0] if rows else 0
+
     def event(self, loop: int, shard: int, seq: int) -> bytes | None:
         """One event."""
         rows = self.events(loop, shard, seq - 1, 1)
