@@ -29,7 +29,6 @@ from driftbandit.serving.engine.messages import (
 from driftbandit.serving.engine.reading import digest
 from driftbandit.serving.engine.retention import Retention
 from driftbandit.serving.engine.saving import Saver
-from driftbandit.serving.engine.shards import Parts
 from driftbandit.serving.engine.storage import committed, gather, load_whole
 from driftbandit.serving.engine.tallies import Tallies, Tally, tell
 from driftbandit.serving.loop.config import LoopConfig
@@ -196,7 +195,7 @@ class Engine:
 
     def at_once(self, name: str) -> Commands:
         """Decisions and rewards of a loop, now; ids that requests name must have gone through `look_up`."""
-        parts = self._parts(name)
+        parts = self._keeper.parts(name)
         for loop in parts.here.values():
             loop.outbox.seal(_RUN)
         return Commands(parts, self._clock() if self._held is None else self._held, self._answers)
@@ -213,10 +212,8 @@ class Engine:
         """Close the windows that are due, so few at a time that their models fit into memory.
 
         Of each loop only about `most` are closed, and always some. If more are due, the loop's time stays behind, so
-        that whoever waits for an answer need not wait for all of them, and no reward is late because it waited.
-
-        With `hold`, decisions and rewards until the next commit happen at this time. Otherwise many of them together
-        would take so long that more windows become due, which would take even longer.
+        that nobody waits for all of them, and no reward is late because it waited. With `hold`, decisions and rewards
+        until the next commit happen at this time; otherwise a long turn would make more windows due, and be longer.
         """
         now = self._clock()
         for parts in self._loops.values():
@@ -254,9 +251,6 @@ class Engine:
     def ahead(self) -> float:
         """Seconds by which the time of some loop is ahead of the clock, at most."""
         return max((loop.ahead for loop in self._keeper.here()), default=0) / 1000.0
-
-    def _parts(self, name: str) -> Parts:
-        return self._keeper.parts(name)
 
     # Durability ----------------------------------------------------------------------------------------------------
 
@@ -329,26 +323,26 @@ class Engine:
 
     def number(self, name: str) -> int:
         """The number of a loop in the store."""
-        return self._parts(name).row.number
+        return self._keeper.parts(name).row.number
 
     def parts(self, name: str) -> list[Loop]:
         """The shards of a loop that are served here."""
-        return list(self._parts(name).here.values())
+        return list(self._keeper.parts(name).here.values())
 
     def tallies(self, name: str) -> list[Tally]:
         """What each shard of a loop has counted; of shards served elsewhere, as it was a second or two ago."""
-        return self._tallies.of(self.number(name), self._parts(name).here)
+        return self._tallies.of(self.number(name), self._keeper.parts(name).here)
 
     def check_scope(self, name: str, scope: str) -> None:
         """Refuse if the model of a scope is served by another process, or not read yet."""
-        self._parts(name).of_scope(scope)
+        self._keeper.parts(name).of_scope(scope)
 
     def digest(self, name: str, *, whole_log: bool = False) -> str:
         """A hash of a loop's whole state; with `whole_log`, of the state after repeating the whole log.
 
         If the two differ, a snapshot or the recovery is wrong.
         """
-        parts = self._parts(name)
+        parts = self._keeper.parts(name)
         here = [part for _, part in sorted(parts.here.items())]
         if whole_log:
             return digest([load_whole(self.store, parts.row, part.shard, self._history) for part in here], None)
