@@ -14,6 +14,7 @@
 - `keeping`: the shards that are served, and what happens if one fails
 - `engine`: all loops of a store, commits and recovery
 - `thread`: the thread in which the engine runs
+- `futures`: its results for the event loop
 - `tallies`: what shards have counted, for the processes that do not serve them
 - `warmup`: compiling policies before anybody waits for them
 - `reading`: a loop's state and models, for inspection
