@@ -109,10 +109,11 @@ def test_paper_all_is_one_report_more(short_paper, short_studies, tmp_path, monk
         "The rho study",
         "How regret grows",
         "How sensitive",
+        "Theorems and lemmas",
         "made-up log in the R6A format",
     ):
         assert title in report
-    assert report.count("data:image/png;base64,") == 6
+    assert report.count("data:image/png;base64,") == 7
     for left_out in ("figure4 (figure4 needs LastFM or Delicious", "figure5 (lastfm: no data in"):
         assert f"left out: {left_out}" in result.stdout
         assert f"Left out: {left_out}" in report
