@@ -8,6 +8,7 @@ took meanwhile. By default the log has no snapshots, which is the worst case: ev
 from __future__ import annotations
 
 import argparse
+import http.client
 import os
 import random
 import signal
@@ -122,6 +123,24 @@ class Process:
                 return str(answer.read().decode())
         except (urllib.error.URLError, OSError):
             return None
+
+    def holds(self, loop: str, scope: str) -> bool:
+        """Whether it decides for a scope itself, and does not redirect."""
+        body, headers = f'{{"scope":"{scope}"}}'.encode(), {"content-type": "application/json"}
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        try:
+            connection.request("POST", f"/v1/loops/{loop}/decisions", body, headers)
+            return connection.getresponse().status < 300
+        except OSError:
+            return False
+        finally:
+            connection.close()
+
+    @property
+    def pid(self) -> int:
+        """Of the process that runs."""
+        assert self._running is not None, "it was started"
+        return self._running.pid
 
     def recoveries(self) -> int:
         """How often it had to recover."""

@@ -16,7 +16,7 @@ import tempfile
 import time
 import urllib.request
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -118,8 +118,8 @@ def pairs(tag: str, *, loop: str = "x", scopes: int = 0) -> Iterator[bytes]:
         yield post(f"/v1/loops/{loop}/decisions/{ident}/reward", b'{"value":0.%d}' % (1 + count % 9))
 
 
-def batches(tag: str, *, loop: str = "x", scopes: int = 0) -> Iterator[bytes]:
-    """The same pairs, many per request."""
+def batches(tag: str, *, loop: str = "x", scopes: int | Sequence[int] = 0) -> Iterator[bytes]:
+    """The same pairs, many per request; `scopes` may also be a list of them."""
     pools, users = _walk(tag), _users(tag, scopes)
     for count in itertools.count():
         idents = [f"{tag}-{count}-{item}" for item in range(BATCH)]
@@ -129,11 +129,11 @@ def batches(tag: str, *, loop: str = "x", scopes: int = 0) -> Iterator[bytes]:
         yield post(f"/v1/loops/{loop}/rewards:batch", f'{{"rewards":[{rewards}]}}'.encode())
 
 
-def _users(tag: str, scopes: int) -> Iterator[str]:
+def _users(tag: str, scopes: int | Sequence[int]) -> Iterator[str]:
     """The scope of each decision as a field of its body; nothing if there are none."""
     rng = np.random.default_rng(zlib.crc32(tag.encode()))
     while True:
-        yield from (f'"scope":"user {user}",' for user in rng.integers(scopes, size=1_000)) if scopes else [""]
+        yield from (f'"scope":"user {user}",' for user in rng.choice(scopes, size=1_000)) if scopes else [""]
 
 
 def put(port: int, path: str, body: Any) -> None:
