@@ -35,8 +35,8 @@ class Artefact:
         Paragraphs under the heading.
     tables : list of Table
         Shown in order.
-    figures : dict of str to Figure
-        Figures by name; the first one is the picture of the artefact.
+    figures : dict of str to Figure or bytes
+        Figures by name, or PNG files that were drawn before; the first one is the picture of the artefact.
     data : dict
         What `--json` prints and the JSON file holds.
     """
@@ -45,7 +45,7 @@ class Artefact:
     title: str
     text: list[str] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
-    figures: dict[str, Figure] = field(default_factory=dict)
+    figures: Mapping[str, Figure | bytes] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -56,7 +56,7 @@ def publish(artefact: Artefact, out: str | os.PathLike[str]) -> list[Path]:
     files = []
     for name, figure in artefact.figures.items():
         files.append(folder / f"{name}.png")
-        files[-1].write_bytes(_png(figure))
+        files[-1].write_bytes(png(figure))
     parts = [f"## {table.title}\n\n{table.markdown()}\n\n{table.note}\n" for table in artefact.tables]
     markdown = f"# {artefact.title}\n\n" + "\n\n".join([*artefact.text, *parts]).rstrip() + "\n"
     for suffix, content in (
@@ -88,8 +88,10 @@ _drawn: WeakKeyDictionary[Figure, bytes] = WeakKeyDictionary()
 """Figures that were drawn already. Each goes into a file, its own page and the page of all, and drawing is slow."""
 
 
-def _png(figure: Figure) -> bytes:
+def png(figure: Figure | bytes) -> bytes:
     """The figure as a file; figures of an artefact are not changed after they were handed over."""
+    if isinstance(figure, bytes):
+        return figure
     if figure not in _drawn:
         buffer = io.BytesIO()
         # No software or date stamp: the same figure is the same file.
@@ -98,8 +100,8 @@ def _png(figure: Figure) -> bytes:
     return _drawn[figure]
 
 
-def _base64_png(figure: Figure) -> str:
-    return base64.b64encode(_png(figure)).decode()
+def _base64_png(figure: Figure | bytes) -> str:
+    return base64.b64encode(png(figure)).decode()
 
 
 _templates = Templates("driftbandit", base64_png=_base64_png)

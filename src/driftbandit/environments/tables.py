@@ -26,12 +26,7 @@ def data_folder(name: str, folder: str | os.PathLike[str] | None = None) -> Path
     FileNotFoundError
         If it does not exist; the message says where it looked.
     """
-    if folder is not None:
-        places = [Path(folder)]
-    else:
-        variable = os.environ.get("DRIFTBANDIT_DATA")
-        places = [Path(variable) / name] if variable else []
-        places.append(_user_data() / name)
+    places = [place / name for place in data_places()] if folder is None else [Path(folder)]
     for place in places:
         if place.is_dir():
             return place
@@ -39,6 +34,12 @@ def data_folder(name: str, folder: str | os.PathLike[str] | None = None) -> Path
     raise FileNotFoundError(
         f"{name}: no data in {looked}; set DRIFTBANDIT_DATA to the folder above it, see docs/data.md"
     )
+
+
+def data_places() -> list[Path]:
+    """Where data sets are looked for: in `$DRIFTBANDIT_DATA`, if set, and in the user's folder for data."""
+    variable = os.environ.get("DRIFTBANDIT_DATA")
+    return [*([Path(variable)] if variable else []), _user_data()]
 
 
 def default_folder() -> Path:

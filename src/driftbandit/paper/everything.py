@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,6 +60,15 @@ class Redone:
     report: Path | None = None
 
 
+def _files(data: str | os.PathLike[str] | None) -> list[tuple[str, int, int]]:
+    """Names, sizes and times of all files of data sets that an artefact may read."""
+    from driftbandit.environments.tables import data_places
+
+    places = data_places() if data is None else [Path(data)]
+    found = [path for place in places for path in sorted(place.rglob("*")) if path.is_file()]
+    return [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in found]
+
+
 def redo(
     wanted: PaperArtefact,
     *,
@@ -91,6 +101,8 @@ def redo(
     FileNotFoundError, ImportError
         If a single artefact is wanted and needs a data set or an extra that is missing.
     """
+    from driftbandit.paper.kept import kept_or_made
+
     everything = wanted is PaperArtefact.ALL
     done = Redone()
     for name in [name for name in PaperArtefact if name is not PaperArtefact.ALL] if everything else [wanted]:
@@ -102,7 +114,10 @@ def redo(
         try:
             module = import_module(f"driftbandit.paper.{name}")
             played = range(first, first + (seeds or len(usual)))
-            done.artefacts.append(module.run(seeds=played, out=Path(out, name), **options, **extra))
+            make = partial(module.run, seeds=played, out=Path(out, name), **options, **extra)
+            given = {"name": name.value, "seeds": [*played], **extra, "files": _files(data) if name in _ON_DATA else []}
+            kept = Path(out, name, "artefact.json")
+            done.artefacts.append(kept_or_made(make, kept, given, fresh=bool(options.get("fresh"))))
         except (FileNotFoundError, ImportError) as error:
             if not everything:
                 raise
