@@ -145,6 +145,14 @@ def forks() -> Iterator[Forks]:
     forks.close()
 
 
+@pytest.fixture(autouse=True)
+def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Snapshots of engines in this process go on with every commit: what is in the store does not depend on time."""
+    from driftbandit.serving.engine import saving
+
+    monkeypatch.setattr(saving, "_REST", 0.0)
+
+
 @pytest.fixture
 def make_server(tmp_path: Path, forks: Forks) -> Iterator[Callable[..., Server]]:
     servers: list[Server] = []
