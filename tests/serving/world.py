@@ -8,8 +8,10 @@ from typing import Any
 import apsw
 import numpy as np
 
+from driftbandit.serving.engine import retention
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import Arm, CatalogueRequest, DecisionRequest, RewardRequest
+from driftbandit.serving.log.export import FORMATS, Wanted
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import Refused
 from driftbandit.serving.stores.sqlite import SQLiteStore
@@ -80,6 +82,21 @@ def run(world: World, rounds: int, arms: list[str], seed: int = 0, scopes: int =
         _, answer = world.decide(f"{seed}/{number}", pool, f"user {rng.integers(scopes)}")
         if rng.random() < 0.7:
             world.reward(answer.decision_id, float(rng.random() < 0.5))
+
+
+def prune(world: World) -> int:
+    """Look for old events and let them go; returns the number of the last one that went."""
+    world.now += retention._LOOK_MS
+    world.engine.refresh()
+    while world.engine.busy:
+        world.engine.commit()
+    return world.store.pruned(1, 0)
+
+
+def export(world: World, path: Path, kind: str = "ndjson") -> Path:
+    """Write the log of loop 1 to a file."""
+    path.write_bytes(b"".join(FORMATS[kind](world.store.reader, Wanted("x", 1))))
+    return path
 
 
 class FailingVFS(apsw.VFS):

@@ -11,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from driftbandit.evaluation.fingerprints import code_fingerprint
 from driftbandit.evaluation.results import Table
 from driftbandit.files import whole_file
 from driftbandit.report import Artefact, png
@@ -68,10 +69,6 @@ def _read(path: Path, key: str) -> Artefact | None:
 
 def _key(settings: Mapping[str, Any]) -> str:
     """Hash of the settings, of all code of this package, and of the versions of what it computes and draws with."""
-    package = Path(__file__).parents[1]
-    sources = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        sources.update(path.read_bytes())
     versions = {name: version(name) for name in _LIBRARIES} | {"python": platform.python_version()}
-    text = json.dumps([settings, sources.hexdigest(), versions], sort_keys=True)
+    text = json.dumps([settings, code_fingerprint("."), versions], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()

@@ -18,7 +18,6 @@ from driftbandit.serving.engine.messages import DecisionRequest
 from driftbandit.serving.engine.retention import Retention
 from driftbandit.serving.log import archive as archives
 from driftbandit.serving.log.archive import ParquetArchive
-from driftbandit.serving.log.export import FORMATS, Wanted
 from driftbandit.serving.log.rerun import read_exports, rerun_log
 from driftbandit.serving.loop.config import LoopConfig
 from driftbandit.serving.loop.events import Refused
@@ -28,7 +27,7 @@ from driftbandit.serving.stores.removals import Pruned
 from driftbandit.serving.stores.rows import Batch
 
 from ..live import live, problem
-from ..world import World, run
+from ..world import World, export, prune, run
 
 KEEP = 60_000
 """Milliseconds; a round of `run` takes about one second."""
@@ -46,20 +45,6 @@ def make(path: Path, archive: Path | None, rounds: int = 100) -> World:
     arms = world.arms(np.eye(2))
     run(world, rounds, arms)
     return world
-
-
-def prune(world: World) -> int:
-    """Look for old events and let them go."""
-    world.now += retention._LOOK_MS
-    world.engine.refresh()
-    while world.engine.busy:
-        world.engine.commit()
-    return world.store.pruned(1, 0)
-
-
-def export(world: World, path: Path, kind: str = "ndjson") -> Path:
-    path.write_bytes(b"".join(FORMATS[kind](world.store.reader, Wanted("x", 1))))
-    return path
 
 
 def test_archive_and_store_together_are_the_whole_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,15 +12,13 @@ import pytest
 from typer.testing import CliRunner
 
 from driftbandit.cli import app
-from driftbandit.serving.engine import retention
 from driftbandit.serving.engine.retention import Retention
 from driftbandit.serving.log import archive as archives
 from driftbandit.serving.log.archive import ParquetArchive
-from driftbandit.serving.log.export import FORMATS, Wanted
 from driftbandit.serving.log.places import Place
 from driftbandit.serving.log.rerun import read_export, read_exports, rerun_log
 
-from ..world import World, run
+from ..world import World, export, prune, run
 
 KEEP = 60_000
 _prefixes = itertools.count()
@@ -59,19 +57,6 @@ def make(path: Path, archive: str) -> World:
     return world
 
 
-def prune(world: World) -> int:
-    world.now += retention._LOOK_MS
-    world.engine.refresh()
-    while world.engine.busy:
-        world.engine.commit()
-    return world.store.pruned(1, 0)
-
-
-def export(world: World, path: Path) -> str:
-    path.write_bytes(b"".join(FORMATS["ndjson"](world.store.reader, Wanted("x", 1))))
-    return str(path)
-
-
 def names(address: str) -> list[str]:
     return [file.name for file in Place.of(address).files("", recursive=True)]
 
@@ -92,7 +77,7 @@ def test_archive_and_store_together_are_the_whole_log(
     assert rerun_log(read_exports([at("/1"), rest])).digest == world.check()
     one = list(read_export(at(f"/1/0/{found[0]}")))
     assert [row["seq"] for row, _ in one] == list(range(1, 51))
-    done = CliRunner().invoke(app, ["rerun", at(""), rest, "--json"])
+    done = CliRunner().invoke(app, ["rerun", at(""), str(rest), "--json"])
     assert json.loads(done.stdout)["digest"] == world.check()
     before = world.check()
     world.store._db.execute("UPDATE snapshots SET crc = crc + 1")

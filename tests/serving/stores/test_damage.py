@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from driftbandit.cli import app
+from driftbandit.serving.engine import saving
 from driftbandit.serving.engine.engine import Engine
 from driftbandit.serving.engine.messages import DecisionRequest
 from driftbandit.serving.loop.config import LoopConfig
@@ -27,6 +28,10 @@ SAVED = "seq = (SELECT seq FROM snapshots WHERE loop = 2)"
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
+    return make(tmp_path)
+
+
+def make(tmp_path: Path) -> World:
     """A scoped loop with a snapshot, models and events after it, and another loop."""
     world = World(tmp_path / "a.db", snapshot_every=60, memory=60_000)
     world.loop("other", policy="ucb1")
@@ -51,6 +56,19 @@ def flip(world: World, column: str, table: str, where: str = "1") -> None:
 def check(world: World) -> tuple[int, list[str]]:
     done = CliRunner().invoke(app, ["store", "check", f"sqlite:{world.path}"])
     return done.exit_code, done.stdout.splitlines()
+
+
+def test_damage_of_a_model_that_counts_is_found_while_a_snapshot_is_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saving, "_REST", 1_000.0)
+    world = make(tmp_path)
+    (newer,) = world.store._db.execute(f"SELECT count(*) FROM states WHERE loop = 2 AND seq > ({SAVED[6:]})")
+    assert newer[0], "models that the next snapshot will have"
+    flip(world, "state", "states", SAVED)
+    status, lines = check(world)
+    assert status == 1
+    assert any("the model of scope" in line for line in lines)
 
 
 @pytest.mark.parametrize(

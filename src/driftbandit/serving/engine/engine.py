@@ -240,9 +240,10 @@ class Engine:
                 self._touched.add(loop)
 
     def until_due(self) -> float:
-        """Seconds until the next window closes."""
+        """Seconds until the next window is due."""
         now = self._clock()
-        return min((loop.state.due.first - loop.time_at(now) for loop in self._keeper.here()), default=inf) / 1000.0
+        late = (loop.state.due.first - loop.time_at(now) - loop.behind for loop in self._keeper.here())
+        return min(late, default=inf) / 1000.0
 
     def behind(self) -> float:
         """Seconds by which the time of some loop is behind the clock, at most."""

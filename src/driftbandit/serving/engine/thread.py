@@ -229,7 +229,7 @@ class Runner(threading.Thread):
         """How long to sleep if nothing comes in."""
         if self.engine is None:
             return self._pause
-        wait = min(_HOUSEKEEPING_S, max(0.0, 0.0 if self.engine.behind() else self.engine.until_due()))
+        wait = min(_HOUSEKEEPING_S, max(0.0, self.engine.until_due()))
         return min(wait, self.engine.rest) if self.engine.busy else wait
 
     def _turn(self, engine: Engine) -> None:

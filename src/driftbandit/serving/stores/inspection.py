@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from driftbandit.serving.loop.events import decode
 from driftbandit.serving.loop.slab import unpack
 from driftbandit.serving.loop.state import State
-from driftbandit.serving.stores.base import Damaged
+from driftbandit.serving.stores.base import LATEST, Damaged
 from driftbandit.serving.stores.runs import bodies_after
 from driftbandit.serving.stores.upkeep import Query
 
@@ -26,11 +26,13 @@ def damage(store: SQLStore, query: Query) -> Iterator[str]:
     """Look at everything, and say what is not what was written, a line each."""
     for loop, shard in query(f"SELECT DISTINCT loop, shard FROM events WHERE {_THERE} ORDER BY 1, 2"):
         yield from _damaged_log(store, loop, shard)
-    for loop, shard in query(f"SELECT loop, shard FROM snapshots WHERE {_THERE} ORDER BY 1, 2"):
+    for loop, shard, saved in query(f"SELECT loop, shard, seq FROM snapshots WHERE {_THERE} ORDER BY 1, 2"):
         yield from _damaged_snapshot(store, loop, shard)
         models = query("SELECT DISTINCT role, epoch, scope FROM states WHERE loop = ? AND shard = ?", loop, shard)
         for role, epoch, scope in models:
-            yield from _damaged_model(store, loop, shard, role, epoch, scope)
+            # The one that the snapshot needs, and the one that the next snapshot will have.
+            found = [_damaged_model(store, loop, shard, role, epoch, scope, upto) for upto in (saved, LATEST)]
+            yield from dict.fromkeys(line for line in found if line is not None)
 
 
 def _damaged_log(store: SQLStore, loop: int, shard: int) -> Iterator[str]:
@@ -65,10 +67,13 @@ def _damaged_snapshot(store: SQLStore, loop: int, shard: int) -> Iterator[str]:
         yield f"{store.place(loop, shard)}: the snapshot: {error}"
 
 
-def _damaged_model(store: SQLStore, loop: int, shard: int, role: int, epoch: int, scope: str) -> Iterator[str]:
+def _damaged_model(store: SQLStore, loop: int, shard: int, role: int, epoch: int, scope: str, upto: int) -> str | None:
     try:
-        unpack(store.model(loop, shard, role, epoch, scope) or b"")
+        packed = store.model(loop, shard, role, epoch, scope, upto)
+        if packed is not None:
+            unpack(packed)
     except Damaged as damaged:
-        yield str(damaged)
+        return str(damaged)
     except (ValueError, TypeError) as error:
-        yield f"{store.place(loop, shard)}: the model of scope {scope!r}: {error}"
+        return f"{store.place(loop, shard)}: the model of scope {scope!r}: {error}"
+    return None
