@@ -190,7 +190,7 @@ def test_rewards_that_a_scope_cannot_use_are_named_and_the_others_are_learned():
     rng = np.random.default_rng(0)
     for _ in range(300):
         store.learn_many([0], [rng.uniform(-1.0, 1.0, DIM)], [rng.standard_normal()])
-    with pytest.raises(NotLearned, match="reward 1, of scope 0: .* 1 of 3 rewards") as caught:
+    with pytest.raises(NotLearned, match=r"reward 1, of scope 0: .* 1 of 3 rewards") as caught:
         store.learn_many([0, 0, 1], [[1.0] * DIM, [1e12] * DIM, [1.0] * DIM], [1.0, 1.0, 1.0])
     assert caught.value.left == [1]
     assert store.rounds.tolist() == [301, 1]

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from driftbandit.batch.checks import as_counts, as_offsets, as_rewards, as_scopes, check_squares, not_usable
 from driftbandit.batch.dlinucb import DLinUCBShelf
@@ -94,6 +94,15 @@ class ManyScopes:
         self._bounds = policy.reward_bounds
         self._shelf = _SHELVES[type(policy)](policy, self.size)
         self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
+
+    @staticmethod
+    def can_hold(policy: object) -> bool:
+        """Whether flat arrays can hold copies of this policy."""
+        try:
+            ManyScopes(policy, 1, threads=1)  # type: ignore[arg-type]
+        except ValueError:
+            return False
+        return True
 
     @property
     def rounds(self) -> Ints:
@@ -186,9 +195,7 @@ class ManyScopes:
             raise ValueError(f"policy: expected a {mine!r} with the same settings, got {policy!r}")
         self._shelf.put_state(number, policy.state())
 
-    def replay(
-        self, scopes: Ints, events: tuple[Any, ...], count: int
-    ) -> tuple[Ints, NDArray[np.int64], list[tuple[int, Change]]]:
+    def replay(self, scopes: Ints, events: tuple[Any, ...], count: int) -> tuple[Ints, Ints, list[tuple[int, Change]]]:
         """Replay the events of a log, for `driftbandit.evaluation.replay`; see `kernels.many.replay_in_turn`.
 
         Returns the choices, what became of each event, and the changes with their events.

@@ -120,7 +120,7 @@ class Shelf(ABC):
 
     def replay(self, scopes: Ints, events: tuple[Any, ...], order: Ints, arms: Ints, status: Ints, part: slice) -> None:
         """Replay the events of a part of `order`; `events` are as in `kernels.many.replay_in_turn`."""
-        self.loops[2](self.state, scopes, *events, order, arms, status, part.start, part.stop)
+        self.loops[2](self.state, scopes, *events, self.draws, order, arms, status, part.start, part.stop)
 
 
 def repeated(array: NDArray[Any], size: int) -> NDArray[Any]:

@@ -82,6 +82,7 @@ def replay_in_turn(
     shown: Ints,
     counts: NDArray[np.bool_],
     rewards: Floats,
+    draws: bool,
     order: Ints,
     arms: Ints,
     status: Ints,
@@ -91,18 +92,27 @@ def replay_in_turn(
     """Choose at each event of a log, and learn where the choice is the displayed arm and the event counts.
 
     Event i has pool ``pools[i]``, whose features are ``features[offsets[pool]:offsets[pool + 1]]``. ``arms[i]`` becomes
-    the choice, ``status[i]`` what became of the event: LEARNED also if there was nothing to learn.
+    the choice, ``status[i]`` what became of the event: LEARNED also if there was nothing to learn. Unless choosing
+    `draws` at random, a scope's answer for a pool is kept until the scope learns.
     """
-    waits = -1
+    answers = np.empty(len(offsets) - 1, dtype=np.int64)
+    asked = np.full(len(offsets) - 1, -1)  # in which period the answer for a pool was given
+    period, owner, waits = 0, -1, -1  # an answer holds until the scope learns
     for k in range(start, stop):
         i = order[k]
         if scopes[i] == waits:
             continue
-        pool = features[offsets[pools[i]] : offsets[pools[i] + 1]]
-        arms[i] = ask(state, scopes[i], pool, 0)
+        if scopes[i] != owner:
+            period, owner = period + 1, scopes[i]
+        first, last = offsets[pools[i]], offsets[pools[i] + 1]
+        if draws or asked[pools[i]] != period:
+            answers[pools[i]] = ask(state, scopes[i], features[first:last], 0)
+            asked[pools[i]] = period
+        arms[i] = answers[pools[i]]
         status[i] = LEARNED if arms[i] >= 0 else NOT_USABLE
         if counts[i] and arms[i] == shown[i]:
-            status[i] = tell(state, scopes[i], pool[shown[i]], rewards[i])
+            status[i] = tell(state, scopes[i], features[first + shown[i]], rewards[i])
+            period += 1
         if status[i] != LEARNED:
             waits = scopes[i]
 
