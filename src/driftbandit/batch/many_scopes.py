@@ -7,9 +7,8 @@ rewards, the replay of a log. On the CPU its answers are those of `PerScope`, bi
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from driftbandit.batch.dlinucb import DLinUCBShelf
 from driftbandit.batch.driftucb import DriftUCBShelf
 from driftbandit.batch.linear import LinearShelf
 from driftbandit.batch.shelf import Shelf
+from driftbandit.batch.threads import default_threads, share_out
 from driftbandit.core import Change, Ints, as_count
 from driftbandit.kernels import many
 from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
@@ -33,9 +33,6 @@ _SHELVES: dict[type, Callable[[Any, int], Shelf]] = {
     DLinUCB: DLinUCBShelf,
     DriftUCB: DriftUCBShelf,
 }
-
-_PARTS_PER_THREAD = 4  # a thread that finds hard scopes leaves other parts to the others
-_SMALLEST_PART = 64  # items below which a part is not worth a thread's while
 
 
 class NotLearned(ValueError):
@@ -89,11 +86,10 @@ class ManyScopes:
             known = ", ".join(kind.__name__ for kind in _SHELVES)
             raise ValueError(f"policy: expected one of {known}, got {type(policy).__name__}; use PerScope for others")
         self.size = as_count("size", size)
-        self.threads = as_count("threads", (os.cpu_count() or 1) if threads is None else threads)
+        self.threads = as_count("threads", default_threads() if threads is None else threads)
         self.dim: int = policy.dim
         self._bounds = policy.reward_bounds
         self._shelf = _SHELVES[type(policy)](policy, self.size)
-        self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
 
     @staticmethod
     def can_hold(policy: object) -> bool:
@@ -143,7 +139,7 @@ class ManyScopes:
             check_squares(pools, shelf.largest_square())
         order = by_scope(who) if shelf.draws else np.arange(len(who))
         arms = np.empty(len(who), dtype=np.int64)
-        self._share_out(who, order, lambda part: shelf.choose(who, pools, offsets, waiting, order, arms, part))
+        share_out(lambda part: shelf.choose(who, pools, offsets, waiting, order, arms, part), who[order], self.threads)
         if (bad := np.flatnonzero(arms < 0)).size:
             raise not_usable(f"decision {bad[0]}", int(who[bad[0]]), pools[offsets[bad[0]] : offsets[bad[0] + 1]])
         return arms
@@ -213,7 +209,7 @@ class ManyScopes:
         order = by_scope(scopes)
         while len(order):
             turn = order
-            self._share_out(scopes, turn, lambda part, turn=turn: run(turn, part))  # type: ignore[misc]
+            share_out(partial(run, turn), scopes[turn], self.threads)
             now = status[turn]
             for item in turn[now == many.CHANGED].tolist():
                 found += [(item, change) for change in shelf.review(int(scopes[item]))]
@@ -223,20 +219,6 @@ class ManyScopes:
             order = turn[(now == many.FULL) | (now == many.LEFT)]
         shelf.finish(scopes)
         return sorted(found, key=lambda each: each[0])
-
-    def _share_out(self, scopes: Ints, order: Ints, work: Callable[[slice], None]) -> None:
-        """Do the work on all threads, each on parts of `order`; no scope is in two parts."""
-        parts = min(_PARTS_PER_THREAD * self.threads, len(order) // _SMALLEST_PART)
-        if self._pool is None or parts < 2:
-            work(slice(0, len(order)))
-            return
-        ends = np.linspace(0, len(order), parts + 1).astype(np.int64)
-        owners = scopes[order]
-        for i in range(1, parts):  # up to the first item of another scope
-            while ends[i] < len(order) and owners[ends[i]] == owners[ends[i] - 1]:
-                ends[i] += 1
-        ends = np.maximum.accumulate(ends)
-        list(self._pool.map(work, [slice(a, b) for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]))
 
 
 def by_scope(scopes: Ints) -> Ints:
