@@ -7,12 +7,12 @@ rewards, the replay of a log. On the CPU its answers are those of `PerScope`, bi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from driftbandit.batch.checks import as_counts, as_offsets, as_rewards, as_scopes, check_squares, not_usable
 from driftbandit.batch.dlinucb import DLinUCBShelf
@@ -190,6 +190,15 @@ class ManyScopes:
         if type(policy) is not type(mine) or policy.settings() != mine.settings():
             raise ValueError(f"policy: expected a {mine!r} with the same settings, got {policy!r}")
         self._shelf.put_state(number, policy.state())
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Copy everything learned so far into a few arrays, by name; `numpy.savez` writes them to a file."""
+        return {name: array.copy() for name, array in {**self._shelf.arrays(), **self._shelf.logs}.items()}
+
+    def restore(self, state: Mapping[str, ArrayLike]) -> Self:
+        """Take back what `state` returned, from an object built with the same policy and size; all or nothing."""
+        self._shelf.take(state)
+        return self
 
     def replay(self, scopes: Ints, events: tuple[Any, ...], count: int) -> tuple[Ints, Ints, list[tuple[int, Change]]]:
         """Replay the events of a log, for `driftbandit.evaluation.replay`; see `kernels.many.replay_in_turn`.

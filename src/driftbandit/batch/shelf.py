@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from driftbandit.core import Change, Floats, Ints
 
@@ -27,6 +27,9 @@ class Shelf(ABC):
     size : int
         Number of scopes.
     """
+
+    loose_axis: ClassVar[Mapping[str, int]] = {}
+    """Axes along which arrays of another state may be longer or shorter."""
 
     draws = False
     """Whether choosing changes a policy, so that the order of a scope's choices matters."""
@@ -49,6 +52,57 @@ class Shelf(ABC):
     @abstractmethod
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays with one entry per scope, by name; all that was learned but the logs of changes."""
+
+    def take(self, arrays: Mapping[str, ArrayLike]) -> None:
+        """Replace all that was learned by arrays that `arrays` returned; ValueError, and no change, if they do not fit.
+
+        Arrays named ``log.<scope>.<part>`` are the logs of changes.
+        """
+        mine = self.arrays()
+        given = {name: np.array(arrays[name], order="C") for name in arrays}
+        logs = {name: given.pop(name) for name in list(given) if name.startswith("log.")}
+        if given.keys() != mine.keys():
+            raise ValueError(f"state: expected {', '.join(mine)}, got {', '.join(given)}")
+        for name, array in given.items():
+            want, loose = mine[name], self.loose_axis.get(name)
+            shape = tuple("n" if axis == loose else length for axis, length in enumerate(want.shape))
+            got = tuple("n" if axis == loose else length for axis, length in enumerate(array.shape))
+            if array.dtype != want.dtype or got != shape:
+                raise ValueError(
+                    f"state: {name}: expected {want.dtype} of shape {shape}, got {array.dtype} of shape {array.shape}"
+                )
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise ValueError(f"state: {name}: expected finite values")
+        if (given["rounds"] < 0).any():
+            raise ValueError("state: rounds: expected counts")
+        kept = self._read_logs(logs)
+        self._take(given)
+        self.rounds, self._logs = given["rounds"], kept
+
+    def _read_logs(self, given: Arrays) -> dict[int, dict[str, NDArray[Any]]]:
+        logs: dict[int, dict[str, NDArray[Any]]] = {}
+        for name, array in given.items():
+            _, number, part = name.split(".")
+            logs.setdefault(int(number), {})[f"log.{part}"] = array
+        fresh = copy.deepcopy(self.policy)
+        for scope, log in logs.items():
+            if not 0 <= scope < self.size:
+                raise ValueError(f"state: log of scope {scope}: expected scopes from 0 to {self.size - 1}")
+            fresh.restore({**self._first, **log})  # raises if it is no log
+        return logs
+
+    @property
+    def logs(self) -> dict[str, NDArray[Any]]:
+        """The logs of changes, as `take` takes them."""
+        return {
+            f"log.{scope}.{name.removeprefix('log.')}": array
+            for scope, log in self._logs.items()
+            for name, array in log.items()
+        }
+
+    @abstractmethod
+    def _take(self, arrays: Arrays) -> None:
+        """Take arrays of the right types and lengths, or raise ValueError."""
 
     @property
     def nbytes(self) -> int:

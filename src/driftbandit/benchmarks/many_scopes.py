@@ -34,7 +34,7 @@ POLICIES: dict[str, Callable[[int], Any]] = {
 }
 
 
-class _World:
+class World:
     """Every scope has a taste of its own; pools repeat after a few rounds."""
 
     def __init__(self, dim: int, arms: int, scopes: int, seed: int) -> None:
@@ -44,6 +44,7 @@ class _World:
         self.pools = [_unit(self.rng.standard_normal((scopes, arms, dim))) for _ in range(2)]
 
     def rewards(self, played: Floats) -> Floats:
+        """Rewards of the arms that were played, one per scope."""
         noise = _NOISE * self.rng.standard_normal(len(played))
         paid: Floats = np.einsum("ij,ij->i", played, self.tastes) + noise
         return paid
@@ -64,7 +65,7 @@ def _trained(build: Callable[[int], Any], dim: int, seed: int) -> Any:
     return policy
 
 
-def _loop(store: PerScope, world: _World, pools: Floats) -> float:
+def _loop(store: PerScope, world: World, pools: Floats) -> float:
     rows = list(pools)
     started = time.perf_counter()
     arms = [store.choose(pool, scope=scope) for scope, pool in enumerate(rows)]
@@ -77,7 +78,8 @@ def _loop(store: PerScope, world: _World, pools: Floats) -> float:
     return time.perf_counter() - again + between - started
 
 
-def _at_once(store: ManyScopes, world: _World, pools: Floats) -> float:
+def at_once(store: ManyScopes, world: World, pools: Floats) -> float:
+    """Choose for all scopes and learn their rewards; the seconds that this took."""
     started = time.perf_counter()
     arms = store.choose_many(world.scopes, pools)
     between = time.perf_counter()
@@ -94,7 +96,7 @@ def measure(
     """Microseconds per choose + learn, by policy and way: the best of five rounds over all scopes, taken in turns."""
     result: dict[str, dict[str, float]] = {}
     for name in policies:
-        world = _World(dim, arms, scopes, seed)
+        world = World(dim, arms, scopes, seed)
         policy = _trained(POLICIES[name], dim, seed)
         one_by_one = PerScope(policy)
         stores = {f"threads: {threads}": ManyScopes(policy, scopes, threads=threads) for threads in THREADS}
@@ -102,7 +104,7 @@ def measure(
         for repeat in range(1 + _REPEATS):  # the first one compiles, and builds the policies
             pools = world.pools[repeat % len(world.pools)]
             took = {LOOP: _loop(one_by_one, world, pools)}
-            took |= {way: _at_once(store, world, pools) for way, store in stores.items()}
+            took |= {way: at_once(store, world, pools) for way, store in stores.items()}
             if repeat:
                 best = {way: min(best[way], took[way]) for way in best}
         result[name] = {way: 1e6 * seconds / scopes for way, seconds in best.items()}
