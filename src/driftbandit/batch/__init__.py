@@ -1,0 +1,1 @@
+"""Many scopes at once."""
