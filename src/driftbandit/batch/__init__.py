@@ -1,1 +1,0 @@
-"""Many scopes at once."""
