@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from driftbandit.core import Change, Floats, Ints, Policy, ScopedPolicy, takes_scope
 from driftbandit.environments.log import Log
 from driftbandit.evaluation.agreement import Questions, agreements
+from driftbandit.evaluation.at_once import replay_scopes
 from driftbandit.evaluation.intervals import Interval, block_length, bootstrap, ratio_interval
 from driftbandit.evaluation.simulate import EVERYONE
 from driftbandit.evaluation.stored import loaded_result, save_result
@@ -220,11 +221,14 @@ def replay(
     luck = np.random.default_rng(seed).random(len(log))
     lucky = luck < chance[log.pools] if len(log) else np.empty(0, dtype=bool)
     questions = Questions(log, lucky, None if scopes is None else np.asarray(scopes), user_features)
-    matched: list[int] = []
     changes: list[tuple[int, Change]] = []
     started = time.perf_counter()
-    for event in agreements(policy, questions):
-        matched.append(event)
-        changes.extend((event, change) for change in questions.tell(policy, event))
-    kept = np.array(matched, dtype=np.int64)
+    if (found := replay_scopes(policy, questions)) is not None:
+        kept, changes = found
+    else:
+        matched: list[int] = []
+        for event in agreements(policy, questions):
+            matched.append(event)
+            changes.extend((event, change) for change in questions.tell(policy, event))
+        kept = np.array(matched, dtype=np.int64)
     return Replay(kept, log.rewards[kept], log.rewards, tuple(changes), time.perf_counter() - started)

@@ -25,6 +25,7 @@ from driftbandit.kernels.scales import (
     STEADY_COUNT,
     STEADY_SUM,
     TASTE,
+    TRIED,
 )
 
 _TOO_LARGE = 100.0  # a typical |x|^2 that differs from the unit by this factor shows that the unit was wrong
@@ -39,6 +40,28 @@ def learn_many(rules: Floats, memo: Floats, bank: Floats, features: Floats, rewa
         if fired != 0:
             return t + 1, fired
     return len(rewards), 0
+
+
+@jit
+def learn_young(rules: Floats, memo: Floats, bank: Floats, seen: Floats, x: Floats, reward: float) -> int:
+    """Learn one of the first rewards, as `learn` does; if it is time, try frames on all rewards so far.
+
+    `seen` holds a line per reward remembered, the arm's features and then the reward, and room for one more.
+    """
+    fired = learn(rules, memo, bank, x, reward)
+    if not frames.can_tell(x):
+        return fired
+    count = int(memo[TRIED])
+    seen[count, :-1] = x
+    seen[count, -1] = reward
+    if fired < 0 or (frames.is_due(count + 1) and memo[SPREAD] == 0.0):
+        changed = try_frames(rules, memo, bank, seen[: count + 1])
+        if fired < 0 and not changed:
+            seen[count] = 0.0
+            return fired
+        fired = max(fired, 0)
+    memo[TRIED] = count + 1
+    return fired
 
 
 @jit

@@ -185,9 +185,10 @@ class DriftUCB(PolicyBase):
         x = as_example(features, self.dim)
         if type(reward) is not float or not -LARGEST <= reward <= LARGEST:
             reward = as_reward(reward)
-        fired = drift.learn(self._rules, self._memo, self._bank, x, reward)
         if self._trying:
-            fired = self._remember(x, reward, fired)
+            fired = self._learn_young(x, reward)
+        else:
+            fired = drift.learn(self._rules, self._memo, self._bank, x, reward)
         if fired < 0:
             raise self._not_usable(x)
         self.rounds += 1
@@ -263,26 +264,17 @@ class DriftUCB(PolicyBase):
         fresh["bank"][:models, :width] = bank[:models]
         return {**state, **{name: fresh[name] for name in ("memo", "bank", "seen")}}
 
-    def _remember(self, x: Floats, reward: float, fired: int) -> int:
-        """Remember one of the first rewards; if it is time, try frames on all of them. Returns what `learn` returns."""
-        memo, count = self._memo, int(self._memo[scales.TRIED])
-        if not frames.can_tell(x):
-            return fired
-        room = self._seen
-        if count == len(room):
-            room = np.concatenate([room, np.zeros((max(count, 1), self.dim + 1))])
-        room[count, :-1], room[count, -1] = x, reward
-        seen = room[: count + 1]
-        if fired < 0 or (frames.is_due(count + 1) and not memo[scales.SPREAD]):
-            changed = relearning.try_frames(self._rules, memo, self._bank, seen)
-            if fired < 0 and not changed:
-                room[count] = 0.0
-                return fired
-            fired = max(fired, 0)
-        self._seen = room
-        memo[scales.TRIED] = count + 1
-        if count + 1 == frames.TRIAL:
-            self._seen, self._trying = self._seen[:0].copy(), False
+    def _learn_young(self, x: Floats, reward: float) -> int:
+        """Learn one of the first rewards, and remember it; returns what `drift.learn` returns."""
+        memo, seen = self._memo, self._seen
+        count = int(memo[scales.TRIED])
+        if count == len(seen):
+            seen = np.concatenate([seen, np.zeros((max(count, 1), self.dim + 1))])
+        fired = relearning.learn_young(self._rules, memo, self._bank, seen[: count + 1], x, reward)
+        if memo[scales.TRIED] > count:
+            self._seen = seen
+        if memo[scales.TRIED] == frames.TRIAL:
+            self._seen, self._trying = seen[:0].copy(), False
         return fired
 
     def _not_usable(self, features: Floats) -> ValueError:

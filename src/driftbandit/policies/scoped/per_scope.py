@@ -179,6 +179,15 @@ class PerScope(Traits):
                 self._common.restart(scope)
         return changes
 
+    def adopt(self, policies: Mapping[Scope, SavedPolicy], learned: int) -> None:
+        """Take over policies that chose and learned elsewhere, `learned` rewards in all; the last one was used last.
+
+        For callers that keep the policies of many scopes in flat arrays for a while; not for pooled scopes.
+        """
+        for scope, policy in policies.items():
+            self._use(as_scope(scope), policy)
+        self.rounds += learned
+
     def forget(self, scope: Scope) -> None:
         """Drop the policy of a scope, if it has one."""
         self._drop(as_scope(scope))

@@ -1,0 +1,5 @@
+"""Many scopes at once: one policy per scope in flat arrays, on all cores or on a GPU."""
+
+from driftbandit.batch.many_scopes import ManyScopes, NotLearned
+
+__all__ = ["ManyScopes", "NotLearned"]

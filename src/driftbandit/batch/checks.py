@@ -1,0 +1,98 @@
+"""Checks of what is passed for many scopes at once; an error names the argument, what was expected and what came."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from driftbandit.core import Floats, Ints, as_pool, not_finite
+from driftbandit.kernels.compile import jit
+
+
+def as_scopes(scopes: ArrayLike, size: int) -> Ints:
+    """Turn scopes into an int64 array of shape (n,) with numbers below `size`, or raise ValueError."""
+    numbers = as_counts("scopes", scopes, None, 0)
+    if len(numbers) and numbers.max() >= size:
+        raise ValueError(f"scopes: expected numbers from 0 to {size - 1}, got {numbers.max()}")
+    return numbers
+
+
+def as_counts(name: str, values: ArrayLike, length: int | None, least: int) -> Ints:
+    """Turn whole numbers into an int64 array of shape (length,), or raise ValueError; a single number is repeated."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise ValueError(f"{name}: expected a flat array of whole numbers, got lists of unequal length") from error
+    if array.dtype.kind not in "iu" and array.size:
+        raise ValueError(f"{name}: expected whole numbers, got dtype {array.dtype}")
+    if length is not None and not array.ndim:
+        array = np.full(length, array)
+    if array.ndim != 1 or (length is not None and len(array) != length):
+        raise ValueError(f"{name}: expected shape ({'n' if length is None else length},), got {array.shape}")
+    if len(array) and (array.min() < least or array.max() > np.iinfo(np.int64).max):
+        raise ValueError(f"{name}: expected whole numbers of at least {least}, got {array.min()}")
+    return np.ascontiguousarray(array, dtype=np.int64)
+
+
+def as_offsets(features: ArrayLike, counts: ArrayLike | None, length: int, dim: int) -> tuple[Floats, Ints]:
+    """All pools one below the other, shape (total, dim), and where each begins and ends, shape (n + 1,)."""
+    if counts is None:
+        try:
+            array = np.asarray(features)
+        except ValueError as error:
+            raise ValueError("features: expected shape (n, K, dim), got pools of unequal size; pass counts") from error
+        if array.ndim != 3 or array.shape[0] != length or array.shape[2] != dim or (length and not array.shape[1]):
+            raise ValueError(f"features: expected shape ({length}, K, {dim}) without counts, got {array.shape}")
+        features, each = array.reshape(-1, dim), np.full(length, array.shape[1])
+    else:
+        each = as_counts("counts", counts, length, 1)
+    offsets = np.append(0, np.cumsum(each))
+    if not length:
+        return np.zeros((0, dim)), offsets
+    pools = as_pool(features, dim)
+    if len(pools) != offsets[-1]:
+        raise ValueError(f"features: expected {offsets[-1]} rows, as counts add up to, got {len(pools)}")
+    return pools, offsets
+
+
+def as_rewards(rewards: ArrayLike, length: int, low: float, high: float) -> Floats:
+    """Turn rewards into a float64 array of shape (n,) within the bounds, or raise ValueError."""
+    try:
+        array = np.asarray(rewards)
+        values = np.ascontiguousarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"rewards: expected {length} numbers ({error})") from error
+    if array.dtype.kind not in "fiub" and array.size:
+        raise ValueError(f"rewards: expected numbers, got dtype {array.dtype}")
+    if values.shape != (length,):
+        raise ValueError(f"rewards: expected shape ({length},), got {values.shape}")
+    if (bad := np.flatnonzero(~((values >= low) & (values <= high)))).size:
+        raise ValueError(f"rewards: expected numbers from {low:g} to {high:g}, got {values[bad[0]]} at {bad[0]}")
+    return values
+
+
+def check_squares(features: Floats, most: float) -> None:
+    """Raise ValueError unless every row is finite and has |x|^2 of at most `most`."""
+    if (row := _first_above(features, most)) >= 0:
+        error = not_finite(features[row])
+        raise ValueError(f"{error} (row {row}); nothing was done")
+
+
+@jit
+def _first_above(features: Floats, most: float) -> int:
+    """The first row with |x|^2 above `most`, or not a number; -1 if there is none."""
+    for k in range(features.shape[0]):
+        square = 0.0
+        for i in range(features.shape[1]):
+            square += features[k, i] * features[k, i]
+        if not square <= most or square == np.inf:
+            return k
+    return -1
+
+
+def not_usable(what: str, scope: int, features: Floats) -> ValueError:
+    """Explain why a scope refused features."""
+    if np.isfinite(features).all():
+        largest = np.abs(features).max()
+        return ValueError(f"features: {what}, of scope {scope}: an absolute value of {largest:g} is too large for it")
+    return ValueError(f"features: {what}, of scope {scope}: {str(not_finite(features)).removeprefix('features: ')}")

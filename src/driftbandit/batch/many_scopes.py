@@ -1,0 +1,246 @@
+"""One policy per scope for a whole crowd of scopes, in flat arrays.
+
+`PerScope` keeps a policy object per scope and is asked about one scope at a time. `ManyScopes` keeps the same policies
+in a few large arrays and is asked about all of them in one call: a nightly mailing to a million people, a batch of
+rewards, the replay of a log. On the CPU its answers are those of `PerScope`, bit for bit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from driftbandit.batch.checks import as_counts, as_offsets, as_rewards, as_scopes, check_squares, not_usable
+from driftbandit.batch.dlinucb import DLinUCBShelf
+from driftbandit.batch.driftucb import DriftUCBShelf
+from driftbandit.batch.linear import LinearShelf
+from driftbandit.batch.shelf import Shelf
+from driftbandit.core import Change, Ints, as_count
+from driftbandit.kernels import many
+from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
+from driftbandit.policies.choosing_memory.driftucb import DriftUCB
+from driftbandit.policies.linear.lints import LinTS
+from driftbandit.policies.linear.linucb import LinUCB
+
+_SHELVES: dict[type, Callable[[Any, int], Shelf]] = {
+    LinUCB: LinearShelf,
+    LinTS: LinearShelf,
+    DLinUCB: DLinUCBShelf,
+    DriftUCB: DriftUCBShelf,
+}
+
+_PARTS_PER_THREAD = 4  # a thread that finds hard scopes leaves other parts to the others
+_SMALLEST_PART = 64  # items below which a part is not worth a thread's while
+
+
+class NotLearned(ValueError):
+    """Some rewards could not be learned; all others were.
+
+    Attributes
+    ----------
+    left : list of int
+        Places of these rewards in the call.
+    changes : list of (int, Change)
+        What `ManyScopes.learn_many` would have returned.
+    """
+
+    def __init__(self, message: str, left: list[int], changes: list[tuple[int, Change]]) -> None:
+        super().__init__(message)
+        self.left = left
+        self.changes = changes
+
+
+class ManyScopes:
+    """One policy for each of many scopes, in flat arrays.
+
+    Scopes are numbered from 0; `numpy.unique` with ``return_inverse=True`` and `pandas.factorize` number any names.
+
+    Parameters
+    ----------
+    policy : LinUCB, LinTS, DLinUCB or DriftUCB
+        What every scope begins with; the policy may have learned already. A `DLinUCB` must have ridge members and be
+        told the noise.
+    size : int
+        Number of scopes.
+    threads : int, optional
+        Threads that work at the same time; by default as many as there are cores. The answers do not depend on it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from driftbandit import LinUCB
+    >>> people = ManyScopes(LinUCB(dim=2), size=1000)
+    >>> everyone, pools = np.arange(1000), np.tile(np.eye(2), (1000, 1, 1))
+    >>> for _ in range(2):
+    ...     arms = people.choose_many(everyone, pools)
+    ...     liked = arms == everyone % 2  # odd people like the second arm
+    ...     changes = people.learn_many(everyone, pools[everyone, arms], liked.astype(float))
+    >>> people.choose_many(everyone, pools)[:6].tolist()
+    [0, 1, 0, 1, 0, 1]
+    """
+
+    def __init__(self, policy: LinUCB | LinTS | DLinUCB | DriftUCB, size: int, *, threads: int | None = None) -> None:
+        if type(policy) not in _SHELVES:
+            known = ", ".join(kind.__name__ for kind in _SHELVES)
+            raise ValueError(f"policy: expected one of {known}, got {type(policy).__name__}; use PerScope for others")
+        self.size = as_count("size", size)
+        self.threads = as_count("threads", (os.cpu_count() or 1) if threads is None else threads)
+        self.dim: int = policy.dim
+        self._bounds = policy.reward_bounds
+        self._shelf = _SHELVES[type(policy)](policy, self.size)
+        self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
+
+    @staticmethod
+    def can_hold(policy: object) -> bool:
+        """Whether flat arrays can hold copies of this policy."""
+        try:
+            ManyScopes(policy, 1, threads=1)  # type: ignore[arg-type]
+        except ValueError:
+            return False
+        return True
+
+    @property
+    def rounds(self) -> Ints:
+        """Rewards that each scope has learned."""
+        return self._shelf.rounds.copy()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return self._shelf.nbytes
+
+    def choose_many(
+        self, scopes: ArrayLike, features: ArrayLike, counts: ArrayLike | None = None, *, pending: ArrayLike = 0
+    ) -> Ints:
+        """For each decision, the index of the arm to play within its pool.
+
+        Parameters
+        ----------
+        scopes : array of shape (n,)
+            Who each decision is for.
+        features : array of shape (n, K, dim) or (total, dim)
+            The candidates of each decision: K for each, or all pools one below the other.
+        counts : array of shape (n,), optional
+            Candidates of each decision, if the pools lie one below the other.
+        pending : int or array of shape (n,)
+            How many of the scope's rewards are still to come; only `DriftUCB` minds.
+
+        Raises
+        ------
+        ValueError
+            If the features of some pool are not usable; then nothing has changed.
+        """
+        who = as_scopes(scopes, self.size)
+        pools, offsets = as_offsets(features, counts, len(who), self.dim)
+        waiting = as_counts("pending", pending, len(who), 0)
+        shelf = self._shelf
+        if shelf.draws:  # a refused pool must not cost the others their draws
+            check_squares(pools, shelf.largest_square())
+        order = by_scope(who) if shelf.draws else np.arange(len(who))
+        arms = np.empty(len(who), dtype=np.int64)
+        self._share_out(who, order, lambda part: shelf.choose(who, pools, offsets, waiting, order, arms, part))
+        if (bad := np.flatnonzero(arms < 0)).size:
+            raise not_usable(f"decision {bad[0]}", int(who[bad[0]]), pools[offsets[bad[0]] : offsets[bad[0] + 1]])
+        return arms
+
+    def learn_many(self, scopes: ArrayLike, features: ArrayLike, rewards: ArrayLike) -> list[tuple[int, Change]]:
+        """Learn the rewards of arms that were played; a scope's rewards are learned in the order given.
+
+        Parameters
+        ----------
+        scopes : array of shape (n,)
+            Who gave each reward.
+        features : array of shape (n, dim)
+            Features of the arms that were played.
+        rewards : array of shape (n,)
+            Their rewards.
+
+        Returns
+        -------
+        list of (int, Change)
+            What was detected: the place of the reward that revealed it, and the change, whose round is the scope's.
+
+        Raises
+        ------
+        ValueError
+            If something is wrong with the arguments; then nothing was learned.
+        NotLearned
+            If some scopes cannot use their features, which only turns out on the way; everything else was learned.
+        """
+        who = as_scopes(scopes, self.size)
+        arms, _ = as_offsets(features, np.ones(len(who), dtype=np.int64), len(who), self.dim)
+        values = as_rewards(rewards, len(who), *self._bounds)
+        check_squares(arms, self._shelf.largest_square())
+        status = np.full(len(who), many.LEFT)
+        found = self._teach(who, status, lambda order, part: self._shelf.learn(who, arms, values, order, status, part))
+        if (bad := np.flatnonzero(status < 0)).size:
+            why = not_usable(f"reward {bad[0]}", int(who[bad[0]]), arms[bad[0]])
+            raise NotLearned(f"{why}; {bad.size} of {len(who)} rewards were not learned", bad.tolist(), found)
+        return found
+
+    def policy_of(self, scope: int) -> Any:
+        """The policy of a scope as an object of its own, such as `PerScope.policy_of` returns."""
+        return self._shelf.policy_of(int(as_scopes([scope], self.size)[0]))
+
+    def put(self, scope: int, policy: Any) -> None:
+        """Replace the policy of a scope by a copy of this one, which must have the same settings."""
+        number = int(as_scopes([scope], self.size)[0])
+        mine = self._shelf.policy
+        if type(policy) is not type(mine) or policy.settings() != mine.settings():
+            raise ValueError(f"policy: expected a {mine!r} with the same settings, got {policy!r}")
+        self._shelf.put_state(number, policy.state())
+
+    def replay(self, scopes: Ints, events: tuple[Any, ...], count: int) -> tuple[Ints, Ints, list[tuple[int, Change]]]:
+        """Replay the events of a log, for `driftbandit.evaluation.replay`; see `kernels.many.replay_in_turn`.
+
+        Returns the choices, what became of each event, and the changes with their events.
+        """
+        arms, status = np.full(count, -1), np.full(count, many.LEFT)
+        found = self._teach(
+            scopes, status, lambda order, part: self._shelf.replay(scopes, events, order, arms, status, part)
+        )
+        return arms, status, found
+
+    def _teach(self, scopes: Ints, status: Ints, run: Callable[[Ints, slice], None]) -> list[tuple[int, Change]]:
+        """Learn until nothing is left: scopes in which something changed, or that need room, are served in between."""
+        shelf = self._shelf
+        found: list[tuple[int, Change]] = []
+        order = by_scope(scopes)
+        while len(order):
+            turn = order
+            self._share_out(scopes, turn, lambda part, turn=turn: run(turn, part))  # type: ignore[misc]
+            now = status[turn]
+            for item in turn[now == many.CHANGED].tolist():
+                found += [(item, change) for change in shelf.review(int(scopes[item]))]
+            full = turn[now == many.FULL]
+            if len(full):
+                shelf.widen(scopes[full])
+            order = turn[(now == many.FULL) | (now == many.LEFT)]
+        shelf.finish(scopes)
+        return sorted(found, key=lambda each: each[0])
+
+    def _share_out(self, scopes: Ints, order: Ints, work: Callable[[slice], None]) -> None:
+        """Do the work on all threads, each on parts of `order`; no scope is in two parts."""
+        parts = min(_PARTS_PER_THREAD * self.threads, len(order) // _SMALLEST_PART)
+        if self._pool is None or parts < 2:
+            work(slice(0, len(order)))
+            return
+        ends = np.linspace(0, len(order), parts + 1).astype(np.int64)
+        owners = scopes[order]
+        for i in range(1, parts):  # up to the first item of another scope
+            while ends[i] < len(order) and owners[ends[i]] == owners[ends[i] - 1]:
+                ends[i] += 1
+        ends = np.maximum.accumulate(ends)
+        list(self._pool.map(work, [slice(a, b) for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]))
+
+
+def by_scope(scopes: Ints) -> Ints:
+    """Items scope by scope, in the order given within a scope."""
+    if len(scopes) and (scopes[1:] > scopes[:-1]).all():
+        return np.arange(len(scopes))
+    return np.argsort(scopes, kind="stable")

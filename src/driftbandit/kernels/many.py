@@ -1,0 +1,215 @@
+"""Many scopes, each with a policy of its own, in flat arrays: choose for all, learn from all, replay a log.
+
+The three loops are templates. What they ask of a policy, `ask` and `tell`, is filled in for each kind: the same kernels
+that a policy object calls, on row s of the arrays in `state`, so that the answers are the same bit for bit.
+
+Threads call a loop with ranges of `order`, which lists the items scope by scope; no scope is in two ranges.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from driftbandit.core import Floats, Ints
+from driftbandit.kernels import drift, frames, pcg64, relearning, ridge, windows
+from driftbandit.kernels.compile import fill_in, jit
+from driftbandit.kernels.scales import TRIED
+
+LEARNED, CHANGED, FULL, LEFT = range(4)
+"""What became of a reward: it was learned; it was, and what it revealed must be dealt with before its scope goes on; it
+was not, because its scope needs more room; it was left, because its scope waits for one of these."""
+
+NOT_USABLE = -1
+"""The answer for features that are not finite or too large."""
+
+
+def ask(state: Any, scope: int, pool: Floats, pending: int) -> int:
+    """The arm that a scope's policy plays, or NOT_USABLE; a placeholder that `fill_in` replaces."""
+    raise NotImplementedError
+
+
+def tell(state: Any, scope: int, x: Floats, reward: float) -> int:
+    """Teach a reward to a scope's policy: LEARNED, CHANGED, FULL or NOT_USABLE; a placeholder for `fill_in`."""
+    raise NotImplementedError
+
+
+def choose_in_turn(
+    state: Any,
+    scopes: Ints,
+    features: Floats,
+    offsets: Ints,
+    pending: Ints,
+    order: Ints,
+    arms: Ints,
+    start: int,
+    stop: int,
+) -> None:
+    """Write into ``arms[i]`` what scope ``scopes[i]`` plays among ``features[offsets[i]:offsets[i + 1]]``."""
+    for k in range(start, stop):
+        i = order[k]
+        arms[i] = ask(state, scopes[i], features[offsets[i] : offsets[i + 1]], pending[i])
+
+
+def learn_in_turn(
+    state: Any,
+    scopes: Ints,
+    features: Floats,
+    rewards: Floats,
+    order: Ints,
+    status: Ints,
+    start: int,
+    stop: int,
+) -> None:
+    """Teach reward i to scope ``scopes[i]`` and write what became of it into ``status[i]``."""
+    waits = -1
+    for k in range(start, stop):
+        i = order[k]
+        if scopes[i] != waits:
+            status[i] = tell(state, scopes[i], features[i], rewards[i])
+            if status[i] > LEARNED:
+                waits = scopes[i]
+
+
+def replay_in_turn(
+    state: Any,
+    scopes: Ints,
+    features: Floats,
+    offsets: Ints,
+    pools: Ints,
+    shown: Ints,
+    counts: NDArray[np.bool_],
+    rewards: Floats,
+    draws: bool,
+    order: Ints,
+    arms: Ints,
+    status: Ints,
+    start: int,
+    stop: int,
+) -> None:
+    """Choose at each event of a log, and learn where the choice is the displayed arm and the event counts.
+
+    Event i has pool ``pools[i]``, whose features are ``features[offsets[pool]:offsets[pool + 1]]``. ``arms[i]`` becomes
+    the choice, ``status[i]`` what became of the event: LEARNED also if there was nothing to learn. Unless choosing
+    `draws` at random, a scope's answer for a pool is kept until the scope learns.
+    """
+    answers = np.empty(len(offsets) - 1, dtype=np.int64)
+    asked = np.full(len(offsets) - 1, -1)  # in which period the answer for a pool was given
+    period, owner, waits = 0, -1, -1  # an answer holds until the scope learns
+    for k in range(start, stop):
+        i = order[k]
+        if scopes[i] == waits:
+            continue
+        if scopes[i] != owner:
+            period, owner = period + 1, scopes[i]
+        first, last = offsets[pools[i]], offsets[pools[i] + 1]
+        if draws or asked[pools[i]] != period:
+            answers[pools[i]] = ask(state, scopes[i], features[first:last], 0)
+            asked[pools[i]] = period
+        arms[i] = answers[pools[i]]
+        status[i] = LEARNED if arms[i] >= 0 else NOT_USABLE
+        if counts[i] and arms[i] == shown[i]:
+            status[i] = tell(state, scopes[i], features[first + shown[i]], rewards[i])
+            period += 1
+        if status[i] != LEARNED:
+            waits = scopes[i]
+
+
+# LinUCB and LinTS: (settings for choices, settings for updates, rows, rounds, words of generators) ------------------
+
+
+@jit
+def _ask_linucb(state: Any, scope: int, pool: Floats, pending: int) -> int:
+    act, _, rows, _, _ = state
+    return ridge.optimistic_arm(act, rows, scope, pool)
+
+
+@jit
+def _ask_lints(state: Any, scope: int, pool: Floats, pending: int) -> int:
+    act, test, rows, _, words = state
+    if not ridge.usable(pool, test[ridge.RIDGE]):  # before anything is drawn
+        return NOT_USABLE
+    noise = np.empty(pool.shape[1])
+    pcg64.standard_normals(words[scope], noise)
+    return ridge.sampled_theta_arm(rows, scope, pool, noise, act[ridge.OFFSET])
+
+
+@jit
+def _tell_ridge(state: Any, scope: int, x: Floats, reward: float) -> int:
+    _, test, rows, rounds, _ = state
+    if not ridge.update(test, rows[scope], x, reward):
+        return NOT_USABLE
+    rounds[scope] += 1
+    return LEARNED
+
+
+# dLinUCB: (settings for choices, for the miss test, banks, ledgers, rules, numbers of members, leaders, rounds) -----
+
+_judge = jit(fill_in(windows.judge_round, "judge_round_of_scope", predict=ridge.predict, update=ridge.update))
+
+
+@jit
+def _ask_dlinucb(state: Any, scope: int, pool: Floats, pending: int) -> int:
+    act, _, banks, _, _, _, leaders, _ = state
+    return ridge.optimistic_arm(act, banks[scope], leaders[scope], pool)
+
+
+@jit
+def _tell_dlinucb(state: Any, scope: int, x: Floats, reward: float) -> int:
+    _, test, banks, ledgers, rules, counts, leaders, rounds = state
+    leader = _judge(test, banks[scope], ledgers[scope], rules, counts[scope], x, reward)
+    if leader == windows.NOT_FINITE:
+        return NOT_USABLE
+    rounds[scope] += 1
+    if leader == windows.REVIEW:
+        return CHANGED
+    leaders[scope] = leader
+    return LEARNED
+
+
+# DriftUCB: (rules, memos, banks, first rewards of all scopes, where a scope's begin, room for how many, rounds) -------
+
+
+@jit
+def _ask_driftucb(state: Any, scope: int, pool: Floats, pending: int) -> int:
+    rules, memos, banks, _, _, _, _ = state
+    arm: int = drift.choose(rules, memos[scope], banks[scope], pool, pending)
+    return arm
+
+
+@jit
+def _tell_driftucb(state: Any, scope: int, x: Floats, reward: float) -> int:
+    rules, memos, banks, seen, places, rooms, rounds = state
+    memo = memos[scope]
+    if memo[TRIED] < frames.TRIAL:
+        room, width = rooms[scope], len(x) + 1
+        if memo[TRIED] >= room:
+            return FULL
+        first = places[scope]
+        mine = seen[first : first + room * width].reshape(room, width)
+        fired = relearning.learn_young(rules, memo, banks[scope], mine, x, reward)
+    else:
+        fired = drift.learn(rules, memo, banks[scope], x, reward)
+    if fired < 0:
+        return NOT_USABLE
+    rounds[scope] += 1
+    return CHANGED if fired else LEARNED
+
+
+def _filled(template: Any, kind: str, **parts: Any) -> Any:
+    return jit(fill_in(template, f"{template.__name__}_{kind}", **parts))
+
+
+choose_linucb = _filled(choose_in_turn, "linucb", ask=_ask_linucb)
+choose_lints = _filled(choose_in_turn, "lints", ask=_ask_lints)
+choose_dlinucb = _filled(choose_in_turn, "dlinucb", ask=_ask_dlinucb)
+choose_driftucb = _filled(choose_in_turn, "driftucb", ask=_ask_driftucb)
+learn_ridge = _filled(learn_in_turn, "ridge", tell=_tell_ridge)
+learn_dlinucb = _filled(learn_in_turn, "dlinucb", tell=_tell_dlinucb)
+learn_driftucb = _filled(learn_in_turn, "driftucb", tell=_tell_driftucb)
+replay_linucb = _filled(replay_in_turn, "linucb", ask=_ask_linucb, tell=_tell_ridge)
+replay_lints = _filled(replay_in_turn, "lints", ask=_ask_lints, tell=_tell_ridge)
+replay_dlinucb = _filled(replay_in_turn, "dlinucb", ask=_ask_dlinucb, tell=_tell_dlinucb)
+replay_driftucb = _filled(replay_in_turn, "driftucb", ask=_ask_driftucb, tell=_tell_driftucb)
