@@ -113,6 +113,7 @@ void run(void (*kernel)(A...), int blocks, int warps, void** values) {
 #define blockIdx host::block
 #define gridDim host::grid
 
+inline void __threadfence() {}
 inline void __syncwarp() { host::barrier(); }
 
 template <class T>

@@ -32,6 +32,7 @@ def pair(tmp_path, dim, scopes, *, lanes=32, explore=0.6, plan=None):
         (25, 10, 32, {}),
         (6, 10, 32, {}),
         (6, 10, 32, {"STAGES": 2, "WARPS": 1, "LEAST_BLOCKS": 1}),
+        (25, 10, 32, {"GROUP": 10, "CHUNK": 10}),
         (3, 70, 32, {}),
         (33, 4, 32, {}),
         (1, 1, 32, {}),

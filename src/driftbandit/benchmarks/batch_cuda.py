@@ -22,15 +22,23 @@ import numpy as np
 _SCOPES = 1_000_000
 _CHECKED = 500
 _TIMES = 9
-_VARIANTS: dict[str, dict[str, int]] = {
+_WARM = 20_000  # DriftUCB policies that learn before the measurement, which is made with copies of them
+_WARM_ROUNDS = 700
+_LINEAR_PLANS: dict[str, dict[str, int]] = {
     "own plan": {},
-    "one pass of blocks": {"ROUNDS": 1_000_000},
     "two stages": {"STAGES": 2},
-    "two stages, one warp a block": {"STAGES": 2, "WARPS": 1, "LEAST_BLOCKS": 7},
-    "16 lanes": {"GROUP": 16, "CHUNK": 16},
-    "8 lanes": {"GROUP": 8, "CHUNK": 16},
-    "5 lanes": {"GROUP": 5, "CHUNK": 10},
-    "32 lanes": {"GROUP": 32, "CHUNK": 32},
+    "small chunk": {"CHUNK": 10},
+    "4 lanes": {"GROUP": 4, "CHUNK": 8},
+    "8 lanes": {"GROUP": 8, "CHUNK": 8},
+    "16 lanes, 20 warps": {"GROUP": 16, "CHUNK": 10, "WARPS": 5, "LEAST_BLOCKS": 4},
+    "8 lanes, 32 warps": {"GROUP": 8, "CHUNK": 16, "WARPS": 4, "LEAST_BLOCKS": 8},
+    "8 lanes, 40 warps": {"GROUP": 8, "CHUNK": 10, "WARPS": 4, "LEAST_BLOCKS": 10},
+}
+_DRIFT_PLANS: dict[str, dict[str, int]] = {
+    "own plan": {},
+    "20 warps": {"WARPS": 4, "LEAST_BLOCKS": 5, "CHUNK": 10},
+    "24 warps": {"WARPS": 4, "LEAST_BLOCKS": 6, "CHUNK": 10},
+    "12 warps": {"WARPS": 4, "LEAST_BLOCKS": 3},
 }
 
 
@@ -118,43 +126,97 @@ def check(cuda: Any, dim: int, arms: int, plan: Mapping[str, int]) -> float:
     return float(max(np.abs(whole(saved, dim) - inverse).max(), np.abs(saved[:, 1 : 1 + dim] - theta).max()))
 
 
-def linear(cuda: Any, xp: Any, dim: int, arms: int, plan: Mapping[str, int]) -> tuple[float, int]:
-    """Seconds of one `step` of all scopes, and the bytes that one round must move."""
+def rounds_of(xp: Any, dim: int, arms: int, scopes: int) -> tuple[Any, ...]:
+    """Arguments of one `step` of all scopes, in random order."""
+    return (
+        xp.random.permutation(scopes).astype(np.int64),
+        xp.random.standard_normal((scopes, dim)),
+        xp.random.standard_normal(scopes),
+        xp.random.standard_normal((scopes * arms, dim)),
+        arms * xp.arange(scopes + 1),
+    )
+
+
+def linear(cuda: Any, xp: Any, dim: int, arms: int, plan: Mapping[str, int]) -> tuple[float, float, float]:
+    """Difference from NumPy, seconds of one `step` of all scopes, bytes that one round must move."""
+    difference = check(cuda, dim, arms, plan)
     settings = np.array([0.1, 0.0, 0.0, 0.0, 0.6])
     gpu = cuda.LinUCB(dim, settings, settings, plan=plan)
     gpu.load({"rows": xp.asarray(fresh_rows(dim, 1, 0.1)).repeat(_SCOPES, axis=0)})
-    scopes, offsets = xp.random.permutation(_SCOPES).astype(np.int64), arms * xp.arange(_SCOPES + 1)
-    played, rewards = xp.random.standard_normal((_SCOPES, dim)), xp.random.standard_normal(_SCOPES)
-    features = xp.random.standard_normal((_SCOPES * arms, dim))
     row = 8 * (1 + dim + dim * (dim + 1) // 2)
-    return seconds(xp, lambda: gpu.step(scopes, played, rewards, features, offsets)), 2 * row + 8 * dim * (
-        arms + 1
-    ) + 40
+    given = rounds_of(xp, dim, arms, _SCOPES)
+    return difference, seconds(xp, lambda: gpu.step(*given)), 2 * row + 8 * dim * (arms + 1) + 40
+
+
+def warm_drift(cuda: Any, xp: Any, dim: int) -> tuple[Any, dict[str, Any]]:
+    """Rules and state of DriftUCB policies that have learned for a while."""
+    memory = (50.0, 500.0, 5_000.0, 50_000.0)
+    rules = np.array([0.5, 3.0, 0.02, 0.001, 1.0, 1.0, *(1.0 - 1.0 / rounds for rounds in memory)])
+    memo = np.zeros(29 + 5 + 3 * (dim + 1))
+    memo[29], memo[25], memo[26] = 1.0, dim, 256.0  # the incumbent's weight, columns, rewards tried
+    memo[29 + 5 + dim + 1 : 29 + 5 + 2 * (dim + 1)] = 1.0  # units
+    bank = np.zeros((16, 1 + (dim + 1) + (dim + 1) * (dim + 2) // 2 + 7))
+    bank[6:, 0] = -1.0
+    gpu = cuda.DriftUCB(dim, rules)
+    gpu.load(
+        {"memos": xp.asarray(memo)[None].repeat(_WARM, axis=0), "banks": xp.asarray(bank)[None].repeat(_WARM, axis=0)}
+    )
+    everyone, taste = xp.arange(_WARM), xp.random.standard_normal((_WARM, dim)) / dim**0.5
+    for _ in range(_WARM_ROUNDS):
+        x = xp.random.standard_normal((_WARM, dim))
+        gpu.learn(everyone, x, xp.sum(x * taste, axis=1) + 0.1 * xp.random.standard_normal(_WARM))
+    return rules, gpu.save()
+
+
+def drift(cuda: Any, xp: Any, dim: int, arms: int, plan: Mapping[str, int], warm: Any) -> tuple[float, ...]:
+    """As `linear`; a round must move the models that live, the memo and the features. The difference is for tests."""
+    rules, state = warm
+    gpu = cuda.DriftUCB(dim, rules, plan=plan)
+    times = _SCOPES // _WARM
+    gpu.load({name: xp.concatenate([array] * times) for name, array in state.items()})
+    models = float(xp.mean(xp.sum(state["banks"][:, :, 0] >= 0.0, axis=1)))
+    row = 8 * (1 + dim + dim * (dim + 1) // 2 + 7)
+    given = rounds_of(xp, dim, arms, times * _WARM)
+    moved = 2 * models * row + 16 * state["memos"].shape[1] + 8 * dim * (arms + 1) + 40
+    return np.nan, seconds(xp, lambda: gpu.step(*given), 5), moved
+
+
+def show(
+    name: str, shape: tuple[int, int], plan: str, speed: float, measure: Callable[..., Any], *arguments: Any
+) -> None:
+    """Print one line of the table."""
+    try:
+        difference, time, moved = measure(*arguments)
+    except Exception as error:
+        if plan in ("", "own plan"):
+            raise
+        print(f"{name} {shape} {plan}: {type(error).__name__}: {error}", flush=True)  # others are still of interest
+        return
+    rate = _SCOPES / time
+    share = rate * moved / speed
+    print(f"{name:10}{shape[0]:4}{shape[1]:6}{rate / 1e6:18.1f}{share:20.0%}{difference:12.1e}  {plan}", flush=True)
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--variants", action="store_true", help="time other plans of the kernels too")
+    parser.add_argument("--plans", action="store_true", help="time other plans of the kernels too")
+    parser.add_argument("--only", help="a policy")
     options = parser.parse_args()
     cuda = back_end()
     xp = cuda.cupy()
     speed = copy_speed(xp)
     print(f"{xp.cuda.runtime.getDeviceProperties(0)['name'].decode()}; a copy moves {speed / 1e12:.2f} TB/s")
     print(f"{'policy':10}{'d':>4}{'arms':>6}{'million rounds/s':>18}{'share of the floor':>20}{'difference':>12}  plan")
-    for dim, arms in ((25, 10), (25, 25), (6, 10)):
-        for name, plan in _VARIANTS.items() if options.variants else [("", {})]:
-            try:
-                difference = check(cuda, dim, arms, plan)
-                time, moved = linear(cuda, xp, dim, arms, plan)
-            except Exception as error:  # other plans are still of interest
-                if not options.variants:
-                    raise
-                print(f"LinUCB {dim} {arms} {name}: {type(error).__name__}: {error}")
-                continue
-            rate = _SCOPES / time
-            share = rate * moved / speed
-            print(f"{'LinUCB':10}{dim:4}{arms:6}{rate / 1e6:18.1f}{share:20.0%}{difference:12.1e}  {name}", flush=True)
+    for shape in ((25, 10), (25, 25), (6, 10)) if options.only != "drift" else ():
+        for name, plan in (_LINEAR_PLANS if options.plans else {"": {}}).items():
+            show("LinUCB", shape, name, speed, linear, cuda, xp, *shape, plan)
+    if options.only == "linear":
+        return
+    shape = 25, 10
+    warm = warm_drift(cuda, xp, shape[0])
+    for name, plan in (_DRIFT_PLANS if options.plans else {"": {}}).items():
+        show("DriftUCB", shape, name, speed, drift, cuda, xp, *shape, plan, warm)
 
 
 if __name__ == "__main__":

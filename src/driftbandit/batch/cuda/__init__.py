@@ -9,6 +9,7 @@ Nothing here imports the rest of driftbandit, so that this folder works where Nu
 """
 
 from .device import Device, Gpu, cupy
+from .drift import DriftUCB
 from .linear import LinUCB
 
-__all__ = ["Device", "Gpu", "LinUCB", "cupy"]
+__all__ = ["Device", "DriftUCB", "Gpu", "LinUCB", "cupy"]

@@ -4,7 +4,7 @@
 // works on a scope, the row, the features of the arm that was played and those of up to CHUNK arms of the pool lie in
 // shared memory. To choose, every lane has an arm of its own, whose features it keeps in registers, and reads A^-1 once.
 //
-// Macros: DIM, GROUP, CHUNK (arms of a pool in shared memory, at least GROUP), WARPS of a block, STAGES (2: load the
+// Macros: DIM, GROUP, CHUNK (arms of a pool in shared memory), WARPS of a block, STAGES (2: load the
 // next scopes while computing), LEAST_BLOCKS (blocks that a multiprocessor must have room for).
 
 constexpr int TRIANGLE = DIM * (DIM + 1) / 2;
@@ -228,17 +228,17 @@ __device__ __forceinline__ void work(i64 n, double* rows, const double* act, con
 
 #define BOUNDS __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
 
-extern "C" __global__ void BOUNDS choose(i64 n, double* rows, const double* act, const i64* scopes,
+extern "C" __global__ void BOUNDS choose(i64 n, const double* act, const double* test, double* rows, const i64* scopes,
                                          const double* features, const i64* offsets, i64* arms) {
-    work<false, true>(n, rows, act, 0, scopes, 0, 0, features, offsets, 0, arms);
+    work<false, true>(n, rows, act, test, scopes, 0, 0, features, offsets, 0, arms);
 }
 
-extern "C" __global__ void BOUNDS learn(i64 n, double* rows, const double* test, const i64* scopes,
+extern "C" __global__ void BOUNDS learn(i64 n, const double* act, const double* test, double* rows, const i64* scopes,
                                         const double* played, const double* rewards, i64* status) {
-    work<true, false>(n, rows, 0, test, scopes, played, rewards, 0, 0, status, 0);
+    work<true, false>(n, rows, act, test, scopes, played, rewards, 0, 0, status, 0);
 }
 
-extern "C" __global__ void BOUNDS step(i64 n, double* rows, const double* act, const double* test, const i64* scopes,
+extern "C" __global__ void BOUNDS step(i64 n, const double* act, const double* test, double* rows, const i64* scopes,
                                        const double* played, const double* rewards, const double* features,
                                        const i64* offsets, i64* status, i64* arms) {
     work<true, true>(n, rows, act, test, scopes, played, rewards, features, offsets, status, arms);
