@@ -1,0 +1,156 @@
+"""DriftUCB's CUDA source, built for the CPU, against the kernels that it must agree with."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from emulation import COMPILER, Emulated
+
+from driftbandit import DriftUCB as Policy
+from driftbandit.batch.cuda import DriftUCB
+from driftbandit.kernels import drift, scales
+
+pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler to run CUDA source on the CPU")
+
+
+class Twins:
+    """The same scopes on the CPU and on the emulated GPU."""
+
+    def __init__(self, folder, policies, lanes):
+        self.rules = policies[0]._rules
+        self.memos = np.array([policy._memo for policy in policies])
+        self.banks = np.array([policy._bank for policy in policies])
+        self.gpu = DriftUCB(policies[0].dim, self.rules, device=Emulated(folder, lanes))
+        self.gpu.load({"memos": self.memos, "banks": self.banks})
+        self.everyone = np.arange(len(policies))
+
+    def learn(self, played, rewards):
+        found = [drift.learn(self.rules, *each) for each in zip(self.memos, self.banks, played, rewards, strict=True)]
+        return np.array(found)
+
+    def choose(self, pools):
+        found = [drift.choose(self.rules, *each, 0) for each in zip(self.memos, self.banks, pools, strict=True)]
+        return np.array(found)
+
+    def step(self, played, rewards, pools):
+        fired = self.learn(played, rewards)
+        arms = self.choose(pools)
+        count, most, dim = pools.shape
+        status, chosen = self.gpu.step(
+            self.everyone, played, rewards, pools.reshape(-1, dim), most * np.arange(count + 1)
+        )
+        assert status.tolist() == fired.tolist()
+        assert chosen.tolist() == arms.tolist()
+        return fired, arms
+
+    def assert_same(self):
+        saved = self.gpu.save()
+        np.testing.assert_allclose(saved["memos"], self.memos, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(saved["banks"], self.banks, rtol=1e-9, atol=1e-9)
+
+
+def framed(dim, rng, *, price=1.0, level=0.0, **settings):
+    """A policy that has found its frame."""
+    policy = Policy(dim, **settings)
+    scale = np.ones(dim)
+    scale[0] = price
+    taste = rng.standard_normal(dim) / scale
+    for _ in range(256):
+        x = rng.standard_normal(dim) * scale
+        policy.learn(x, float(x @ taste + level + 0.1 * rng.standard_normal()))
+    return policy, scale, taste, level
+
+
+@pytest.mark.parametrize(("lanes", "rounds", "most"), [(1, 2000, 8), (32, 60, 8), (32, 12, 70)])
+def test_same_alarms_arms_and_state_in_every_frame(tmp_path, lanes, rounds, most):
+    rng = np.random.default_rng(0)
+    dim = 5
+    made = [
+        framed(dim, rng),
+        framed(dim, rng, price=100.0),
+        framed(dim, rng, level=20.0),
+        framed(dim, rng, price=100.0, level=20.0),
+    ]
+    policies, scales_, tastes, levels = zip(*made, strict=True)
+    assert {int(policy._memo[scales.COLUMNS]) for policy in policies} == {5, 6}
+    twins = Twins(tmp_path, policies, lanes)
+    tastes, levels, sizes = np.array(tastes), np.array(levels), np.array(scales_)
+    alarms = 0
+    played = rng.standard_normal((4, dim)) * sizes
+    for t in range(rounds):
+        if t % 500 == 20:
+            tastes = -tastes
+        rewards = np.sum(played * tastes, axis=1) + levels + 0.1 * rng.standard_normal(4)
+        pools = rng.standard_normal((4, most, dim)) * sizes[:, np.newaxis]
+        fired, arms = twins.step(played, rewards, pools)
+        alarms += fired.sum()
+        played = pools[range(4), arms]
+    assert alarms >= 4 or rounds < 60
+    twins.assert_same()
+
+
+@pytest.mark.parametrize(("lanes", "rounds"), [(1, 2000), (32, 100)])
+def test_clicks_from_the_first_round(tmp_path, lanes, rounds):
+    rng = np.random.default_rng(1)
+    dim, count = 4, 3
+    twins = Twins(tmp_path, [Policy(dim) for _ in range(count)], lanes)
+    tastes = rng.standard_normal((count, dim))
+    played = rng.standard_normal((count, dim))
+    alarms = 0
+    for t in range(rounds):
+        if t == 1000:
+            tastes = -tastes
+        chance = 1.0 / (1.0 + np.exp(-2.0 * np.sum(played * tastes, axis=1)))
+        rewards = (rng.random(count) < chance).astype(float)
+        if t == 1500:
+            rewards[0] = 0.3
+        pools = rng.standard_normal((count, 6, dim))
+        fired, arms = twins.step(played, rewards, pools)
+        alarms += fired.sum()
+        played = pools[range(count), arms]
+    assert alarms >= 1 or rounds < 1000
+    twins.assert_same()
+
+
+@pytest.mark.parametrize(
+    "settings", [{"memory": ()}, {"detect": False}, {"mix": False}, {"explore": 0.1, "memory": (20.0,)}]
+)
+def test_parts_switched_off(tmp_path, settings):
+    rng = np.random.default_rng(2)
+    dim, count = 3, 2
+    twins = Twins(tmp_path, [Policy(dim, **settings) for _ in range(count)], 1)
+    tastes = rng.standard_normal((count, dim))
+    played = rng.standard_normal((count, dim))
+    for t in range(600):
+        if t == 300:
+            tastes = -tastes
+        rewards = np.sum(played * tastes, axis=1) + 0.2 * rng.standard_normal(count)
+        pools = rng.standard_normal((count, 5, dim))
+        _, arms = twins.step(played, rewards, pools)
+        played = pools[range(count), arms]
+    twins.assert_same()
+
+
+@pytest.mark.parametrize("lanes", [1, 32])
+def test_odd_input(tmp_path, lanes):
+    dim = 3
+    told = Policy(dim)
+    told.believe(np.ones(dim), np.eye(dim), 0.01)
+    twins = Twins(tmp_path, [Policy(dim), told], lanes)
+    nothing, bad = np.zeros((2, dim)), np.full((2, dim), np.nan)
+    huge, tiny = np.full((2, dim), 1e9), np.full((2, dim), 1e-9)
+    plain = np.array([[1.0, 0.5, -0.3], [0.2, 0.1, 1.0]])
+    large = np.array([huge[0], plain[1]])  # a policy that was told a belief takes anything, to its own harm
+    for x, reward in (
+        (nothing, 1.0),
+        (bad, 1.0),
+        (plain, 0.0),
+        (plain[::-1], 1.0),
+        (large, 1.0),
+        (tiny, 1e9),
+        (plain, -3.0),
+        (np.array([1e160 * plain[0], plain[0]]), 1.0),
+    ):
+        for pool in (plain, nothing, bad, huge, tiny, 1e160 * plain, np.repeat(plain, 20, axis=0)):
+            twins.step(x, np.full(2, reward), np.array([pool, pool]))
+        twins.assert_same()
