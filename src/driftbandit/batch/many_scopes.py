@@ -9,12 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from driftbandit.batch.checks import as_counts, as_offsets, as_rewards, as_scopes, check_squares, not_usable
+from driftbandit.batch.checks import (
+    NotLearned,
+    as_counts,
+    as_offsets,
+    as_rewards,
+    as_scopes,
+    check_squares,
+    not_usable,
+)
 from driftbandit.batch.dlinucb import DLinUCBShelf
 from driftbandit.batch.driftucb import DriftUCBShelf
 from driftbandit.batch.linear import LinearShelf
@@ -27,29 +35,15 @@ from driftbandit.policies.choosing_memory.driftucb import DriftUCB
 from driftbandit.policies.linear.lints import LinTS
 from driftbandit.policies.linear.linucb import LinUCB
 
+if TYPE_CHECKING:
+    from driftbandit.batch.gpu_calls import GpuCalls
+
 _SHELVES: dict[type, Callable[[Any, int], Shelf]] = {
     LinUCB: LinearShelf,
     LinTS: LinearShelf,
     DLinUCB: DLinUCBShelf,
     DriftUCB: DriftUCBShelf,
 }
-
-
-class NotLearned(ValueError):
-    """Some rewards could not be learned; all others were.
-
-    Attributes
-    ----------
-    left : list of int
-        Places of these rewards in the call.
-    changes : list of (int, Change)
-        What `ManyScopes.learn_many` would have returned.
-    """
-
-    def __init__(self, message: str, left: list[int], changes: list[tuple[int, Change]]) -> None:
-        super().__init__(message)
-        self.left = left
-        self.changes = changes
 
 
 class ManyScopes:
@@ -66,6 +60,9 @@ class ManyScopes:
         Number of scopes.
     threads : int, optional
         Threads that work at the same time; by default as many as there are cores. The answers do not depend on it.
+    device : {'cpu', 'cuda'}
+        Where the arrays are. An NVIDIA GPU needs CuPy (``pip install 'driftbandit[gpu]'``); arguments may then be CuPy
+        arrays, and arms come back as such. Its choices are those of the CPU except for ties within 1e-9.
 
     Examples
     --------
@@ -81,7 +78,14 @@ class ManyScopes:
     [0, 1, 0, 1, 0, 1]
     """
 
-    def __init__(self, policy: LinUCB | LinTS | DLinUCB | DriftUCB, size: int, *, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        policy: LinUCB | LinTS | DLinUCB | DriftUCB,
+        size: int,
+        *,
+        threads: int | None = None,
+        device: Literal["cpu", "cuda"] = "cpu",
+    ) -> None:
         if type(policy) not in _SHELVES:
             known = ", ".join(kind.__name__ for kind in _SHELVES)
             raise ValueError(f"policy: expected one of {known}, got {type(policy).__name__}; use PerScope for others")
@@ -89,7 +93,11 @@ class ManyScopes:
         self.threads = as_count("threads", default_threads() if threads is None else threads)
         self.dim: int = policy.dim
         self._bounds = policy.reward_bounds
-        self._shelf = _SHELVES[type(policy)](policy, self.size)
+        if device not in ("cpu", "cuda"):
+            raise ValueError(f"device: expected 'cpu' or 'cuda', got {device!r}")
+        on_gpu = device == "cuda"
+        self._shelf = _SHELVES[type(policy)](policy, 1 if on_gpu else self.size)
+        self._gpu = _on_gpu(self._shelf, self.size, self.threads, self._bounds) if on_gpu else None
 
     @staticmethod
     def can_hold(policy: object) -> bool:
@@ -103,12 +111,12 @@ class ManyScopes:
     @property
     def rounds(self) -> Ints:
         """Rewards that each scope has learned."""
-        return self._shelf.rounds.copy()
+        return self._shelf.rounds.copy() if self._gpu is None else self._gpu.rounds()
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return self._shelf.nbytes
+        return self._shelf.nbytes if self._gpu is None else self._gpu.scopes.nbytes
 
     def choose_many(
         self, scopes: ArrayLike, features: ArrayLike, counts: ArrayLike | None = None, *, pending: ArrayLike = 0
@@ -131,6 +139,9 @@ class ManyScopes:
         ValueError
             If the features of some pool are not usable; then nothing has changed.
         """
+        if self._gpu is not None:
+            found: Ints = self._gpu.choose(scopes, features, counts, pending)
+            return found
         who = as_scopes(scopes, self.size)
         pools, offsets = as_offsets(features, counts, len(who), self.dim)
         waiting = as_counts("pending", pending, len(who), 0)
@@ -168,6 +179,8 @@ class ManyScopes:
         NotLearned
             If some scopes cannot use their features, which only turns out on the way; everything else was learned.
         """
+        if self._gpu is not None:
+            return self._gpu.learn(scopes, features, rewards)
         who = as_scopes(scopes, self.size)
         arms, _ = as_offsets(features, np.ones(len(who), dtype=np.int64), len(who), self.dim)
         values = as_rewards(rewards, len(who), *self._bounds)
@@ -179,9 +192,28 @@ class ManyScopes:
             raise NotLearned(f"{why}; {bad.size} of {len(who)} rewards were not learned", bad.tolist(), found)
         return found
 
+    def step_many(
+        self,
+        scopes: ArrayLike,
+        played: ArrayLike,
+        rewards: ArrayLike,
+        features: ArrayLike,
+        counts: ArrayLike | None = None,
+    ) -> tuple[list[tuple[int, Change]], Ints]:
+        """Learn the last rewards, then choose the next arms: `learn_many` and `choose_many` for the same scopes.
+
+        On a GPU this is one pass over the arrays instead of two.
+        """
+        if self._gpu is not None:
+            return self._gpu.step(scopes, played, rewards, features, counts)
+        return self.learn_many(scopes, played, rewards), self.choose_many(scopes, features, counts)
+
     def policy_of(self, scope: int) -> Any:
         """The policy of a scope as an object of its own, such as `PerScope.policy_of` returns."""
-        return self._shelf.policy_of(int(as_scopes([scope], self.size)[0]))
+        number = int(as_scopes([scope], self.size)[0])
+        if self._gpu is not None:
+            return self._gpu.scopes.on_desk(number).policy_of(0)
+        return self._shelf.policy_of(number)
 
     def put(self, scope: int, policy: Any) -> None:
         """Replace the policy of a scope by a copy of this one, which must have the same settings."""
@@ -189,14 +221,20 @@ class ManyScopes:
         mine = self._shelf.policy
         if type(policy) is not type(mine) or policy.settings() != mine.settings():
             raise ValueError(f"policy: expected a {mine!r} with the same settings, got {policy!r}")
-        self._shelf.put_state(number, policy.state())
+        if self._gpu is None:
+            self._shelf.put_state(number, policy.state())
+        else:
+            self._gpu.scopes.on_desk(number).put_state(0, policy.state())
+            self._gpu.scopes.from_desk(number)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Copy everything learned so far into a few arrays, by name; `numpy.savez` writes them to a file."""
+        self._only_on_cpu("state")
         return {name: array.copy() for name, array in {**self._shelf.arrays(), **self._shelf.logs}.items()}
 
     def restore(self, state: Mapping[str, ArrayLike]) -> Self:
         """Take back what `state` returned, from an object built with the same policy and size; all or nothing."""
+        self._only_on_cpu("restore")
         self._shelf.take(state)
         return self
 
@@ -205,11 +243,16 @@ class ManyScopes:
 
         Returns the choices, what became of each event, and the changes with their events.
         """
+        self._only_on_cpu("replay")
         arms, status = np.full(count, -1), np.full(count, many.LEFT)
         found = self._teach(
             scopes, status, lambda order, part: self._shelf.replay(scopes, events, order, arms, status, part)
         )
         return arms, status, found
+
+    def _only_on_cpu(self, what: str) -> None:
+        if self._gpu is not None:
+            raise ValueError(f"{what}: expected device='cpu'; fetch single scopes with policy_of")
 
     def _teach(self, scopes: Ints, status: Ints, run: Callable[[Ints, slice], None]) -> list[tuple[int, Change]]:
         """Learn until nothing is left: scopes in which something changed, or that need room, are served in between."""
@@ -228,6 +271,13 @@ class ManyScopes:
             order = turn[(now == many.FULL) | (now == many.LEFT)]
         shelf.finish(scopes)
         return sorted(found, key=lambda each: each[0])
+
+
+def _on_gpu(desk: Shelf, size: int, threads: int, bounds: tuple[float, float]) -> GpuCalls:
+    from driftbandit.batch.gpu_calls import GpuCalls  # noqa: PLC0415 - only those who have a GPU need it
+    from driftbandit.batch.on_gpu import GpuScopes  # noqa: PLC0415
+
+    return GpuCalls(GpuScopes(desk, size, threads), desk.policy.dim, bounds)
 
 
 def by_scope(scopes: Ints) -> Ints:
