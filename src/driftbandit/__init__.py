@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from driftbandit.core import Change, Policy, ScopedPolicy
 
 if TYPE_CHECKING:
+    from driftbandit.batch import ManyScopes
     from driftbandit.conformance import check_policy
     from driftbandit.environments import Rounds, World, synthetic
     from driftbandit.evaluation import (
@@ -92,6 +93,7 @@ _HOMES = {
     "LogisticUCB": "policies.clicks.logistic_ucb",
     "MASTER": "policies.restarting.master",
     "MUCB": "policies.context_free.m_ucb",
+    "ManyScopes": "batch",
     "Member": "policies.choosing_memory.members",
     "MetaBandit": "policies.context_free.meta_bandit",
     "OracleLinUCB": "policies.linear.oracle",
@@ -160,6 +162,7 @@ __all__ = [
     "LinUCB",
     "LogisticModel",
     "LogisticUCB",
+    "ManyScopes",
     "Member",
     "MetaBandit",
     "OracleLinUCB",
