@@ -28,6 +28,9 @@ RETRIES = 5
 _AT_ONCE = 1000
 """Most jobs handed to Ray at the same time, unless fewer are asked for; it starts as many as there are free cores."""
 
+_PATIENCE = 1.0
+"""Seconds for cancelled jobs to stop before their workers are ended."""
+
 _LIBRARIES = ("numba", "numpy", "scipy")
 
 
@@ -69,13 +72,13 @@ def run_on_ray(
                 job = waiting.popleft()
                 running[task.remote(common, job, *map(reference, shared(job)))] = job
             (done, *_), _ = ray.wait(list(running))
+            job = running.pop(done)
             for path, content in _result(ray, done).items():
                 with whole_file(Path(folder, path)) as partial:
                     partial.write_bytes(content)
-            yield [running.pop(done)]
+            yield [job]
     finally:
-        for unfinished in running:
-            ray.cancel(unfinished, force=True)
+        _cancel(ray, list(running))
 
 
 def connected() -> Any:
@@ -111,6 +114,18 @@ def _result(ray: Any, done: Any) -> dict[str, bytes]:
             f"Ray lost a job and running it again up to {RETRIES} times did not help: {error}"
         ) from error
     return files
+
+
+def _cancel(ray: Any, unfinished: list[Any]) -> None:
+    """Cancel jobs, and end the workers of those that go on.
+
+    Ray 2.60 may crash if it is told to end a worker that is just being given its job, hence the pause.
+    """
+    for job in unfinished:
+        ray.cancel(job)
+    deaf = ray.wait(unfinished, num_returns=len(unfinished), timeout=_PATIENCE)[1] if unfinished else []
+    for job in deaf:
+        ray.cancel(job, force=True)
 
 
 def _away(common: tuple[Callable[..., object], str], job: object, *shared: object) -> dict[str, bytes]:

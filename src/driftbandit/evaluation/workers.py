@@ -121,8 +121,9 @@ def _in_parallel(
 
     Whatever ends this generator early ends the workers too.
     """
-    # Forked workers start at once and need no import guard in the user's script.
-    method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
+    # Forked workers start at once and need no import guard in the user's script. But a fork of a process that uses Ray
+    # has Ray's signal handler, which ends Ray for everybody when the worker is ended.
+    method = "fork" if "fork" in multiprocessing.get_all_start_methods() and not _uses_ray() else "spawn"
     context = multiprocessing.get_context(method)
     others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(
@@ -137,6 +138,11 @@ def _in_parallel(
             for worker in set(multiprocessing.active_children()) - others:
                 worker.terminate()
             raise
+
+
+def _uses_ray() -> bool:
+    ray = sys.modules.get("ray")
+    return ray is not None and ray.is_initialized()
 
 
 def _follow_parent(turn: object) -> None:
