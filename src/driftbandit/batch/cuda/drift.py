@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from .device import WARP, Device, as_floats, fit
-from .many import Many, Plan
+from .many import CHUNKS, Many, Plan
 
 _MEMO, _RUNGS, _SUMS = 29, 10, 7  # kernels.scales.MEMO, kernels.evidence.RUNGS and its sums
 _RULES = 6  # kernels.drift.RULES
-_CHUNK = 32  # arms of a pool in shared memory
-_REGISTERS = 128
+_REGISTERS = 102  # of a thread; fewer would let more warps work at a time, but not keep their numbers
 
 
 class DriftUCB(Many):
@@ -31,7 +30,7 @@ class DriftUCB(Many):
         As in `Many`.
     """
 
-    files = ("drift.cu",)
+    files = ("drift_world.cuh", "drift_learn.cuh", "drift.cu")
     names = ("memos", "banks")
 
     def __init__(
@@ -60,7 +59,8 @@ class DriftUCB(Many):
         return self._rules, self._arrays["memos"], self._arrays["banks"]
 
     def _macros(self, arms: int) -> tuple[Plan, int]:
-        macros = {"DIM": self.dim, "EXPERTS": self._experts, "GROUP": WARP, "CHUNK": _CHUNK, **self._plan}
+        chunk = next((size for size in CHUNKS if size >= arms), CHUNKS[-1])
+        macros = {"DIM": self.dim, "EXPERTS": self._experts, "GROUP": WARP, "CHUNK": chunk, **self._plan}
         shared = self._bytes(macros["CHUNK"])
         warps, blocks = fit(shared, _REGISTERS)
         return {"WARPS": warps, "LEAST_BLOCKS": blocks, **macros}, shared
