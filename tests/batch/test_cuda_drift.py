@@ -156,6 +156,12 @@ def test_odd_input(device):
         twins.assert_same()
 
 
+def test_a_number_can_be_added_to_some_memos(device):
+    twins = Twins(device, [Policy(2) for _ in range(3)])
+    twins.gpu.add_to_memos([2, 0], scales.TRIED, 1.0)
+    assert on_host(twins.gpu.save()["memos"])[:, scales.TRIED].tolist() == [1.0, 0.0, 1.0]
+
+
 def test_constants_and_slots_are_those_of_the_cpu():
     text = source("drift_world.cuh")
     found = {name: float(value) for name, value in re.findall(r"(\w+) = (-?\d[\d.e-]*)", text) if name.isupper()}

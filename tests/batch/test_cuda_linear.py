@@ -143,6 +143,13 @@ def test_some_scopes_can_be_taken_and_put_back(device):
         gpu.put([3], {"rows": rows[:2]})
 
 
+def test_one_state_for_everybody(device):
+    _, rows, gpu = pair(device, 3, 1)
+    gpu.fill({"rows": rows + 0.5}, 4)
+    np.testing.assert_array_equal(on_host(gpu.save()["rows"]), np.repeat(rows + 0.5, 4, axis=0))
+    assert (len(gpu), gpu.nbytes) == (4, 4 * 10 * 8)
+
+
 def test_wrong_arguments_are_named(device):
     _, rows, gpu = pair(device, 3, 2)
     with pytest.raises(ValueError, match=r"features: expected shape \(n, 3\), got \(2, 4\)"):

@@ -243,7 +243,9 @@ def main() -> None:
     print(f"{'policy':10}{'d':>4}{'arms':>6}{'million rounds/s':>18}{'share of the floor':>20}{'difference':>12}  plan")
     wanted = [options.only] if options.only else list(_SHAPES)
     for policy in wanted:
-        measure: Callable[..., Any] = {"LinUCB": linear, "LinTS": sampling, "dLinUCB": members, "DriftUCB": drift}[policy]
+        measure: Callable[..., Any] = {"LinUCB": linear, "LinTS": sampling, "dLinUCB": members, "DriftUCB": drift}[
+            policy
+        ]
         plans = {"": {}} if not options.plans else _DRIFT_PLANS if policy == "DriftUCB" else _LINEAR_PLANS
         for shape in _SHAPES[policy]:
             warm = (warm_drift(cuda, xp, shape[0]),) if policy == "DriftUCB" else ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .device import WARP, Device, as_floats, fit
+from .device import WARP, Device, as_floats, as_ints, fit
 from .many import CHUNKS, Many, Plan
 
 _MEMO, _RUNGS, _SUMS = 29, 10, 7  # kernels.scales.MEMO, kernels.evidence.RUNGS and its sums
@@ -43,6 +43,10 @@ class DriftUCB(Many):
         most = dim + 1
         self._memo = _MEMO + 1 + self._experts + 3 * most
         self._rung = 1 + most + most * (most + 1) // 2 + _SUMS
+
+    def add_to_memos(self, scopes: Any, slot: int, value: float) -> None:
+        """Add a number to one slot of the memos of some scopes, no scope twice."""
+        self._arrays["memos"][as_ints(self._xp, "scopes", scopes), slot] += value
 
     def _laid_out(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         memos = as_floats(self._xp, "memos", arrays["memos"], (None, self._memo))

@@ -65,6 +65,16 @@ class Many:
                     self._arrays[name] = self._xp.zeros((size, *values.shape[1:]), dtype=values.dtype)
                 self._arrays[name][part] = values
 
+    def fill(self, arrays: Mapping[str, Any], size: int) -> None:
+        """Give the state of one scope, arrays whose first axis has length 1, to `size` scopes."""
+        self.load(arrays)
+        self._arrays = {name: self._xp.repeat(array, size, axis=0) for name, array in self._arrays.items()}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the state on the device."""
+        return sum(int(array.nbytes) for array in self._arrays.values())
+
     def save(self) -> dict[str, Any]:
         """The state of all scopes, as `load` takes it; the arrays are on the device."""
         return self._exchanged(self._arrays)
