@@ -67,3 +67,8 @@ class Emulated:
             function(blocks, warps, pointers)
 
         return start
+
+
+def on_host(array: Any) -> Any:
+    """An array of any device as a NumPy array of its own."""
+    return array.get() if hasattr(array, "get") else np.array(array)

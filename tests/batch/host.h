@@ -114,6 +114,9 @@ void run(void (*kernel)(A...), int blocks, int warps, void** values) {
 #define gridDim host::grid
 
 inline void __threadfence() {}
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+    return (unsigned __int128)a * b >> 64;
+}
 inline void __syncwarp() { host::barrier(); }
 
 template <class T>

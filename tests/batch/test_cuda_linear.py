@@ -1,108 +1,157 @@
-"""LinUCB's CUDA source, built for the CPU, against the kernels that it must agree with."""
+"""LinUCB and LinTS in CUDA against the kernels that they must agree with."""
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from emulation import COMPILER, Emulated
+from emulation import on_host
 
+from driftbandit import LinTS as LinTSPolicy
 from driftbandit import Radius
-from driftbandit.batch.cuda import LinUCB
-from driftbandit.kernels import ridge
+from driftbandit.batch import ManyScopes, cuda
+from driftbandit.batch.cuda import LinTS, LinUCB
+from driftbandit.batch.cuda.device import source
+from driftbandit.core import TIE
+from driftbandit.kernels import pcg64, ridge
 from driftbandit.models.ridge import RidgeModel
 
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler to run CUDA source on the CPU")
+TABLES = pcg64._KI, pcg64._WI, pcg64._FI
 
 
-def pair(tmp_path, dim, scopes, *, lanes=32, explore=0.6, plan=None):
+def pair(device, dim, scopes, *, explore=0.6, plan=None):
     model = RidgeModel(dim, ridge=0.1, explore=explore)
     rows = np.empty((scopes, model.size))
     for row in rows:
         model.reset(row)
-    gpu = LinUCB(dim, model._act, model._test, device=Emulated(tmp_path, lanes), plan=plan)
+    gpu = LinUCB(dim, model._act, model._test, device=device, plan=plan)
     gpu.load({"rows": rows})
     return model, rows, gpu
 
 
+def pools_of(rng, count, most, dim):
+    """Pools of 1 to `most` arms, and the same one below the other with their offsets."""
+    offsets = np.concatenate([[0], np.cumsum(rng.integers(1, most + 1, count))])
+    features = rng.standard_normal((offsets[-1], dim))
+    return [features[a:b] for a, b in pairwise(offsets)], features, offsets
+
+
 @pytest.mark.parametrize(
-    ("dim", "most", "lanes", "plan"),
+    ("dim", "most", "plan"),
     [
-        (25, 10, 32, {}),
-        (6, 10, 32, {}),
-        (6, 10, 32, {"STAGES": 2, "WARPS": 1, "LEAST_BLOCKS": 1}),
-        (25, 10, 32, {"GROUP": 10, "CHUNK": 10}),
-        (3, 70, 32, {}),
-        (33, 4, 32, {}),
-        (1, 1, 32, {}),
-        (25, 10, 1, {}),
+        (25, 10, {}),
+        (6, 10, {}),
+        (6, 10, {"STAGES": 2, "WARPS": 1, "LEAST_BLOCKS": 1}),
+        (25, 10, {"GROUP": 10}),
+        (3, 70, {}),
+        (33, 4, {}),
+        (1, 1, {}),
     ],
 )
-def test_learns_and_chooses_like_the_cpu(tmp_path, dim, most, lanes, plan):
+def test_learns_and_chooses_like_the_cpu(device, dim, most, plan):
     rng = np.random.default_rng(dim)
     scopes = 14
     explore = 0.6 if dim != 6 else Radius(0.3, 2.0, 0.5, 0.1)
-    model, rows, gpu = pair(tmp_path, dim, scopes, lanes=lanes, explore=explore, plan=plan)
+    model, rows, gpu = pair(device, dim, scopes, explore=explore, plan=plan)
     tastes = rng.standard_normal((scopes, dim))
-    played = rewards = ids = None
-    for t in range(60 if lanes == 32 else 1000):
-        if played is not None:
-            for scope, x, reward in zip(ids, played, rewards, strict=True):
-                assert model.update(rows[scope], x, reward)
-        counts = rng.integers(1, most + 1, scopes)
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        features = rng.standard_normal((offsets[-1], dim))
-        order = rng.permutation(scopes)[: rng.integers(1, scopes + 1)] if t % 3 == 0 else ids
-        if order is not ids:  # other scopes: learn and choose apart
-            if played is not None:
-                assert (gpu.learn(ids, played, rewards) == 0).all()
-            ids = order
-            offsets = offsets[: len(ids) + 1]
-            features = features[: offsets[-1]]
-            arms = gpu.choose(ids, features, offsets)
-        else:
-            offsets = offsets[: len(ids) + 1]
-            features = features[: offsets[-1]]
+    ids = np.arange(scopes)
+    played, rewards = rng.standard_normal((scopes, dim)), rng.standard_normal(scopes)
+    for t in range(device.rounds):
+        for scope, x, reward in zip(ids, played, rewards, strict=True):
+            assert model.update(rows[scope], x, reward)
+        same = t % 3 > 0
+        following = ids if same else rng.permutation(scopes)[: rng.integers(1, scopes + 1)]
+        pools, features, offsets = pools_of(rng, len(following), most, dim)
+        if same:
             status, arms = gpu.step(ids, played, rewards, features, offsets)
-            assert (status == 0).all()
-        pools = [features[a:b] for a, b in pairwise(offsets)]
+        else:
+            status, arms = gpu.learn(ids, played, rewards), gpu.choose(following, features, offsets)
+        assert not on_host(status).any()
+        ids, arms = following, on_host(arms)
         wanted = [ridge.optimistic_arm(model._act, rows, scope, pool) for scope, pool in zip(ids, pools, strict=True)]
         assert arms.tolist() == wanted
         played = np.array([pool[arm] for pool, arm in zip(pools, arms, strict=True)])
         rewards = np.sum(tastes[ids] * played, axis=1) + 0.1 * rng.standard_normal(len(ids))
-    saved = gpu.save()["rows"]
-    for scope, x, reward in zip(ids, played, rewards, strict=True):
-        model.update(rows[scope], x, reward)
-    gpu.learn(ids, played, rewards)
-    np.testing.assert_allclose(gpu.save()["rows"], rows, rtol=1e-9, atol=1e-9)
-    assert saved.shape == rows.shape
+    np.testing.assert_allclose(on_host(gpu.save()["rows"]), rows, rtol=1e-9, atol=1e-9)
 
 
-def test_ties_go_to_the_lowest_index_and_bad_input_changes_nothing(tmp_path):
-    _, rows, gpu = pair(tmp_path, 3, 2)
+@pytest.mark.parametrize(("dim", "most"), [(6, 10), (25, 30), (2, 3)])
+def test_draws_like_numpy(device, dim, most):
+    rng = np.random.default_rng(dim)
+    scopes = 10
+    cpu = ManyScopes(LinTSPolicy(dim, seed=5), scopes, threads=1)
+    shelf = cpu._shelf
+    gpu = LinTS(dim, shelf._act, shelf._test, TABLES, device=device)
+    for scope, words in enumerate(shelf._words):
+        words[0] += 1_000_003 * scope  # a generator of its own for everyone
+    gpu.load(shelf.arrays())
+    tastes = rng.standard_normal((scopes, dim))
+    everyone = np.arange(scopes)
+    played, rewards = rng.standard_normal((scopes, dim)), rng.standard_normal(scopes)
+    for t in range(device.rounds // 2):
+        pools, features, offsets = pools_of(rng, scopes, most, dim)
+        cpu.learn_many(everyone, played, rewards)
+        wanted = cpu.choose_many(everyone, features, np.diff(offsets))
+        if t % 2:
+            status, arms = gpu.step(everyone, played, rewards, features, offsets)
+        else:
+            status, arms = gpu.learn(everyone, played, rewards), gpu.choose(everyone, features, offsets)
+        assert not on_host(status).any()
+        assert on_host(arms).tolist() == wanted.tolist()
+        played = np.array([pool[arm] for pool, arm in zip(pools, wanted, strict=True)])
+        rewards = np.sum(tastes * played, axis=1) + 0.3 * rng.standard_normal(scopes)
+    saved = {name: on_host(array) for name, array in gpu.save().items()}
+    np.testing.assert_array_equal(saved["words"], shelf._words)
+    np.testing.assert_allclose(saved["rows"], shelf._rows, rtol=1e-9, atol=1e-9)
+    bad = np.full((2, dim), np.nan)
+    assert on_host(gpu.choose([1], bad, [0, 2])).tolist() == [-1]
+    np.testing.assert_array_equal(on_host(gpu.save()["words"]), shelf._words)  # a refused pool costs no draw
+
+
+def test_ties_go_to_the_lowest_index_and_bad_input_changes_nothing(device):
+    _, rows, gpu = pair(device, 3, 2)
     same = np.ones((5, 3))
-    assert gpu.choose([1], same, [0, 5]).tolist() == [0]
+    assert on_host(gpu.choose([1], same, [0, 5])).tolist() == [0]
     nearly = same * (1.0 + 1e-14 * np.arange(5))[:, np.newaxis]
-    assert gpu.choose([1, 0], np.concatenate([nearly, same]), [0, 5, 10]).tolist() == [0, 0]
+    assert on_host(gpu.choose([1, 0], np.concatenate([nearly, same]), [0, 5, 10])).tolist() == [0, 0]
     bad = same.copy()
     bad[3, 1] = np.nan
     large = same.copy()
     large[4, 0] = 1e8
     arms = gpu.choose([0, 1, 0], np.concatenate([bad, large, same]), [0, 5, 10, 15])
-    assert arms.tolist() == [-1, -1, 0]
-    assert gpu.learn([0, 1], [[np.inf, 0.0, 0.0], [1e8, 0.0, 0.0]], [1.0, 1.0]).tolist() == [-1, -1]
-    assert gpu.learn([0], [[1.0, 0.0, 0.0]], [np.nan]).tolist() == [-1]
-    np.testing.assert_array_equal(gpu.save()["rows"], rows)
-    status, arms = gpu.step(
-        [0, 1], [[1.0, 0.0, np.nan], [1.0, 0.0, 0.0]], [1.0, 1.0], np.eye(3)[[0, 1, 0, 1]], [0, 2, 4]
-    )
-    assert status.tolist() == [-1, 0]
-    assert arms.tolist() == [0, 1]
+    assert on_host(arms).tolist() == [-1, -1, 0]
+    lost = gpu.learn([0, 1], [[np.inf, 0.0, 0.0], [1e8, 0.0, 0.0]], [1.0, 1.0])
+    assert on_host(lost).tolist() == [-1, -1]
+    assert on_host(gpu.learn([0], [[1.0, 0.0, 0.0]], [np.nan])).tolist() == [-1]
+    np.testing.assert_array_equal(on_host(gpu.save()["rows"]), rows)
+    played, pools = [[1.0, 0.0, np.nan], [1.0, 0.0, 0.0]], np.eye(3)[[0, 1, 0, 1]]
+    status, arms = gpu.step([0, 1], played, [1.0, 1.0], pools, [0, 2, 4])
+    assert on_host(status).tolist() == [-1, 0]
+    assert on_host(arms).tolist() == [0, 1]
 
 
-def test_wrong_shapes_are_named(tmp_path):
-    _, _, gpu = pair(tmp_path, 3, 2)
+def test_some_scopes_can_be_taken_and_put_back(device):
+    _, rows, gpu = pair(device, 3, 5)
+    gpu.learn([1, 3], np.eye(3)[:2], [1.0, 2.0])
+    taken = {name: on_host(array) for name, array in gpu.take([3, 1]).items()}
+    np.testing.assert_array_equal(taken["rows"], on_host(gpu.save()["rows"])[[3, 1]])
+    gpu.put([3, 1], {"rows": rows[[3, 1]]})
+    np.testing.assert_array_equal(on_host(gpu.save()["rows"]), rows)
+    with pytest.raises(ValueError, match="rows: expected the state of 1 scopes, got 2"):
+        gpu.put([3], {"rows": rows[:2]})
+
+
+def test_one_state_for_everybody(device):
+    _, rows, gpu = pair(device, 3, 1)
+    gpu.fill({"rows": rows + 0.5}, 4)
+    np.testing.assert_array_equal(on_host(gpu.save()["rows"]), np.repeat(rows + 0.5, 4, axis=0))
+    assert (len(gpu), gpu.nbytes) == (4, 4 * 10 * 8)
+
+
+def test_wrong_arguments_are_named(device):
+    _, rows, gpu = pair(device, 3, 2)
     with pytest.raises(ValueError, match=r"features: expected shape \(n, 3\), got \(2, 4\)"):
         gpu.choose([0], np.ones((2, 4)), [0, 2])
     with pytest.raises(ValueError, match=r"offsets: expected shape \(2,\), got \(3,\)"):
@@ -111,3 +160,22 @@ def test_wrong_shapes_are_named(tmp_path):
         gpu.learn([0, 1], np.ones((2, 3)), [1.0])
     with pytest.raises(ValueError, match="scopes: expected whole numbers"):
         gpu.learn([0.5, 1.0], np.ones((2, 3)), [1.0, 1.0])
+    with pytest.raises(ValueError, match="arrays: expected rows; rows missing"):
+        gpu.load({"row": rows})
+    with pytest.raises(ValueError, match="dim: one model of so many features needs"):
+        LinUCB(300, np.zeros(5), np.zeros(5), device=device).choose([0], np.ones((1, 300)), [0, 1])
+    assert on_host(gpu.choose(np.arange(0), np.ones((0, 3)), [0])).tolist() == []
+
+
+def test_constants_are_those_of_the_cpu():
+    text = source("lanes.cuh", "sampling.cuh")
+    found = {name: float(value) for name, value in re.findall(r"(\w+) = (-?\d[\d.e-]*)", text) if name.isupper()}
+    assert found["TIE"] == TIE
+    assert found["LARGEST_SQUARE"] == ridge.LARGEST_SQUARE
+    assert (found["TAIL"], found["INVERSE_TAIL"]) == (pcg64._TAIL, pcg64._INVERSE_TAIL)
+
+
+def test_without_cupy_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    with pytest.raises(ImportError, match=r"pip install 'driftbandit\[gpu\]'"):
+        cuda.Gpu()

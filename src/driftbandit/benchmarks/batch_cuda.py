@@ -24,21 +24,24 @@ _CHECKED = 500
 _TIMES = 9
 _WARM = 20_000  # DriftUCB policies that learn before the measurement, which is made with copies of them
 _WARM_ROUNDS = 700
+_SHAPES = {
+    "LinUCB": [(25, 10), (25, 25), (6, 10)],
+    "LinTS": [(25, 10), (6, 10)],
+    "dLinUCB": [(25, 10), (6, 10)],
+    "DriftUCB": [(25, 10), (6, 10)],
+}
 _LINEAR_PLANS: dict[str, dict[str, int]] = {
     "own plan": {},
     "two stages": {"STAGES": 2},
-    "small chunk": {"CHUNK": 10},
-    "4 lanes": {"GROUP": 4, "CHUNK": 8},
-    "8 lanes": {"GROUP": 8, "CHUNK": 8},
-    "16 lanes, 20 warps": {"GROUP": 16, "CHUNK": 10, "WARPS": 5, "LEAST_BLOCKS": 4},
-    "8 lanes, 32 warps": {"GROUP": 8, "CHUNK": 16, "WARPS": 4, "LEAST_BLOCKS": 8},
-    "8 lanes, 40 warps": {"GROUP": 8, "CHUNK": 10, "WARPS": 4, "LEAST_BLOCKS": 10},
+    "4 lanes": {"GROUP": 4},
+    "8 lanes": {"GROUP": 8},
+    "16 lanes": {"GROUP": 16},
+    "32 lanes": {"GROUP": 32},
 }
 _DRIFT_PLANS: dict[str, dict[str, int]] = {
     "own plan": {},
-    "20 warps": {"WARPS": 4, "LEAST_BLOCKS": 5, "CHUNK": 10},
-    "24 warps": {"WARPS": 4, "LEAST_BLOCKS": 6, "CHUNK": 10},
-    "12 warps": {"WARPS": 4, "LEAST_BLOCKS": 3},
+    "16 warps": {"WARPS": 4, "LEAST_BLOCKS": 4},
+    "18 warps": {"WARPS": 6, "LEAST_BLOCKS": 3},
 }
 
 
@@ -60,7 +63,7 @@ def back_end() -> Any:
 def seconds(xp: Any, work: Callable[[], object], times: int = _TIMES) -> float:
     """Median time of `work` on the GPU, after a first run that is not counted."""
     work()
-    found = []
+    found: list[float] = []
     for _ in range(times):
         start, end = xp.cuda.Event(), xp.cuda.Event()
         start.record()
@@ -148,6 +151,38 @@ def linear(cuda: Any, xp: Any, dim: int, arms: int, plan: Mapping[str, int]) -> 
     return difference, seconds(xp, lambda: gpu.step(*given)), 2 * row + 8 * dim * (arms + 1) + 40
 
 
+def sampling(cuda: Any, xp: Any, dim: int, arms: int, plan: Mapping[str, int]) -> tuple[float, float, float]:
+    """As `linear`, for LinTS; needs the tables of NumPy's ziggurat, which Numba has. The difference is for tests."""
+    importlib.import_module("numba")  # before its parts
+    tables = importlib.import_module("numba.np.random._constants")
+    settings = np.array([1.0, 0.0, 0.0, 0.0, 0.1])
+    gpu = cuda.LinTS(dim, settings, settings, (tables.ki_double, tables.wi_double, tables.fi_double), plan=plan)
+    rows = xp.asarray(fresh_rows(dim, 1, 1.0)).repeat(_SCOPES, axis=0)
+    gpu.load({"rows": rows, "words": xp.random.randint(1, 1 << 62, (_SCOPES, 6), dtype=np.int64) | 1})
+    row = 8 * (1 + dim + dim * (dim + 1) // 2)
+    given = rounds_of(xp, dim, arms, _SCOPES)
+    return np.nan, seconds(xp, lambda: gpu.step(*given)), 2 * row + 8 * dim * (arms + 1) + 40 + 96
+
+
+def members(cuda: Any, xp: Any, dim: int, arms: int, plan: Mapping[str, int]) -> tuple[float, float, float]:
+    """As `linear`, for dLinUCB with three members that accept every reward. The difference is for tests."""
+    settings, room, window = np.array([0.1, 0.0, 0.0, 0.0, 0.6]), 3, 200
+    rules = np.array([100.0, 0.01, 0.002, 1.15, 0.0, 0.0, 2.3, 0.0])
+    gpu = cuda.DLinUCB(dim, settings, settings, rules, plan=plan)
+    rows = xp.asarray(fresh_rows(dim, 1, 0.1)).repeat(_SCOPES * room, axis=0)
+    gpu.load(
+        {
+            "banks": rows.reshape(_SCOPES, room, -1),
+            "ledgers": xp.zeros((_SCOPES, room, 5 + window), dtype=np.int64),
+            "count": xp.full(_SCOPES, room),
+            "leader": xp.zeros(_SCOPES, dtype=np.int64),
+        }
+    )
+    row = 8 * (1 + dim + dim * (dim + 1) // 2)
+    given = rounds_of(xp, dim, arms, _SCOPES)
+    return np.nan, seconds(xp, lambda: gpu.step(*given)), room * (2 * row + 96) + 8 * dim * (arms + 1) + 64
+
+
 def warm_drift(cuda: Any, xp: Any, dim: int) -> tuple[Any, dict[str, Any]]:
     """Rules and state of DriftUCB policies that have learned for a while."""
     memory = (50.0, 500.0, 5_000.0, 50_000.0)
@@ -188,8 +223,6 @@ def show(
     try:
         difference, time, moved = measure(*arguments)
     except Exception as error:
-        if plan in ("", "own plan"):
-            raise
         print(f"{name} {shape} {plan}: {type(error).__name__}: {error}", flush=True)  # others are still of interest
         return
     rate = _SCOPES / time
@@ -201,22 +234,24 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--plans", action="store_true", help="time other plans of the kernels too")
-    parser.add_argument("--only", help="a policy")
+    parser.add_argument("--only", choices=_SHAPES, help="measure one policy")
     options = parser.parse_args()
     cuda = back_end()
     xp = cuda.cupy()
     speed = copy_speed(xp)
     print(f"{xp.cuda.runtime.getDeviceProperties(0)['name'].decode()}; a copy moves {speed / 1e12:.2f} TB/s")
     print(f"{'policy':10}{'d':>4}{'arms':>6}{'million rounds/s':>18}{'share of the floor':>20}{'difference':>12}  plan")
-    for shape in ((25, 10), (25, 25), (6, 10)) if options.only != "drift" else ():
-        for name, plan in (_LINEAR_PLANS if options.plans else {"": {}}).items():
-            show("LinUCB", shape, name, speed, linear, cuda, xp, *shape, plan)
-    if options.only == "linear":
-        return
-    shape = 25, 10
-    warm = warm_drift(cuda, xp, shape[0])
-    for name, plan in (_DRIFT_PLANS if options.plans else {"": {}}).items():
-        show("DriftUCB", shape, name, speed, drift, cuda, xp, *shape, plan, warm)
+    wanted = [options.only] if options.only else list(_SHAPES)
+    for policy in wanted:
+        measure: Callable[..., Any] = {"LinUCB": linear, "LinTS": sampling, "dLinUCB": members, "DriftUCB": drift}[
+            policy
+        ]
+        plans = {"": {}} if not options.plans else _DRIFT_PLANS if policy == "DriftUCB" else _LINEAR_PLANS
+        for shape in _SHAPES[policy]:
+            warm = (warm_drift(cuda, xp, shape[0]),) if policy == "DriftUCB" else ()
+            for name, plan in plans.items():
+                show(policy, shape, name, speed, measure, cuda, xp, *shape, plan, *warm)
+            del warm
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ Nothing here imports the rest of driftbandit, so that this folder works where Nu
 
 from .device import Device, Gpu, cupy
 from .drift import DriftUCB
-from .linear import LinUCB
+from .linear import LinTS, LinUCB
+from .members import DLinUCB
 
-__all__ = ["Device", "DriftUCB", "Gpu", "LinUCB", "cupy"]
+__all__ = ["DLinUCB", "Device", "DriftUCB", "Gpu", "LinTS", "LinUCB", "cupy"]

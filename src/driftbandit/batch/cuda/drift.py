@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .device import WARP, Device, as_floats, fit
-from .many import Many, Plan
+from .device import WARP, Device, as_floats, as_ints, fit
+from .many import CHUNKS, Many, Plan
 
 _MEMO, _RUNGS, _SUMS = 29, 10, 7  # kernels.scales.MEMO, kernels.evidence.RUNGS and its sums
 _RULES = 6  # kernels.drift.RULES
-_CHUNK = 32  # arms of a pool in shared memory
-_REGISTERS = 128
+_REGISTERS = 102  # of a thread; fewer would let more warps work at a time, but not keep their numbers
 
 
 class DriftUCB(Many):
@@ -31,7 +30,7 @@ class DriftUCB(Many):
         As in `Many`.
     """
 
-    files = ("drift.cu",)
+    files = ("drift_world.cuh", "drift_learn.cuh", "drift.cu")
     names = ("memos", "banks")
 
     def __init__(
@@ -44,6 +43,10 @@ class DriftUCB(Many):
         most = dim + 1
         self._memo = _MEMO + 1 + self._experts + 3 * most
         self._rung = 1 + most + most * (most + 1) // 2 + _SUMS
+
+    def add_to_memos(self, scopes: Any, slot: int, value: float) -> None:
+        """Add a number to one slot of the memos of some scopes, no scope twice."""
+        self._arrays["memos"][as_ints(self._xp, "scopes", scopes), slot] += value
 
     def _laid_out(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         memos = as_floats(self._xp, "memos", arrays["memos"], (None, self._memo))
@@ -60,7 +63,8 @@ class DriftUCB(Many):
         return self._rules, self._arrays["memos"], self._arrays["banks"]
 
     def _macros(self, arms: int) -> tuple[Plan, int]:
-        macros = {"DIM": self.dim, "EXPERTS": self._experts, "GROUP": WARP, "CHUNK": _CHUNK, **self._plan}
+        chunk = next((size for size in CHUNKS if size >= arms), CHUNKS[-1])
+        macros = {"DIM": self.dim, "EXPERTS": self._experts, "GROUP": WARP, "CHUNK": chunk, **self._plan}
         shared = self._bytes(macros["CHUNK"])
         warps, blocks = fit(shared, _REGISTERS)
         return {"WARPS": warps, "LEAST_BLOCKS": blocks, **macros}, shared

@@ -1,17 +1,18 @@
-"""LinUCB for many scopes on a GPU."""
+"""LinUCB and LinTS for many scopes on a GPU."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from .device import WARP, Device, as_floats, fit
-from .many import Many, Plan
+from .many import CHUNKS, Many, Plan
 
 _FEW_FEATURES = 10  # up to this many, 8 lanes serve a scope, else 16: the fastest on an H200
-_CHUNK = 16  # most arms of a pool in shared memory
-_SCRATCH = 72  # registers that a thread needs beside the features of an arm
-_IN_REGISTERS = 32  # most features of an arm that a thread keeps in registers
+_SCRATCH, _PER_FEATURE, _MOST_REGISTERS = 26, 4, 128  # registers of a thread
+_MOST_BYTES = 56 * 1024  # a warp that needs more shared memory serves fewer scopes, so that more warps fit
 
 
 class LinUCB(Many):
@@ -27,8 +28,8 @@ class LinUCB(Many):
         As in `Many`.
     """
 
-    files = ("linear.cu",)
-    names = ("rows",)
+    files: tuple[str, ...] = ("ridge.cuh", "linear.cu")
+    names: tuple[str, ...] = ("rows",)
 
     def __init__(
         self, dim: int, act: Any, test: Any, *, device: Device | None = None, plan: Mapping[str, int] | None = None
@@ -36,37 +37,73 @@ class LinUCB(Many):
         super().__init__(dim, device=device, plan=plan)
         self._act = as_floats(self._xp, "act", act, (5,))
         self._test = as_floats(self._xp, "test", test, (5,))
-        self._triangle = dim * (dim + 1) // 2
+        self._nothing = self._xp.zeros(1, dtype=np.int64)
 
     def _laid_out(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        dim, triangle = self.dim, self._triangle
-        rows = as_floats(self._xp, "rows", arrays["rows"], (None, 1 + dim + triangle))
-        found = self._xp.zeros((len(rows), row_room(dim)))
-        found[:, :triangle] = rows[:, 1 + dim :]
-        found[:, triangle : triangle + dim] = rows[:, 1 : 1 + dim]
-        found[:, triangle + dim] = rows[:, 0]
-        return {"rows": found}
+        return {"rows": laid_out(self._xp, "rows", arrays["rows"], self.dim)}
 
     def _exchanged(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        rows, last = arrays["rows"], self._triangle + self.dim
-        parts = rows[:, last : last + 1], rows[:, self._triangle : last], rows[:, : self._triangle]
-        return {"rows": self._xp.concatenate(parts, axis=1)}
+        return {"rows": exchanged(self._xp, arrays["rows"], self.dim)}
 
     def _state(self) -> tuple[Any, ...]:
-        return self._act, self._test, self._arrays["rows"]
+        return self._act, self._test, self._arrays["rows"], self._nothing, self._nothing
 
     def _macros(self, arms: int) -> tuple[Plan, int]:
-        group = 8 if self.dim <= _FEW_FEATURES else 16
-        macros = {"DIM": self.dim, "GROUP": group, "CHUNK": 8 if arms <= 8 else _CHUNK, "STAGES": 1, **self._plan}
-        shared = _bytes(macros)
-        while "GROUP" not in self._plan and macros["GROUP"] < WARP and shared > _MOST:
-            macros["GROUP"] *= 2
-            shared = _bytes(macros)
-        warps, blocks = fit(shared, _SCRATCH + 2 * min(self.dim, _IN_REGISTERS))
-        return {"WARPS": warps, "LEAST_BLOCKS": blocks, **macros}, shared
+        return linear_plan(self.dim, arms, {"STAGES": 1, "SAMPLES": 0, "WORDS": 0, **self._plan})
 
 
-_MOST = 56 * 1024  # bytes of a warp above which it serves fewer scopes, so that more warps fit
+class LinTS(LinUCB):
+    """The rows and generators of many LinTS models; ``load({"rows": ..., "words": ...})`` takes rows of `kernels.ridge`
+    and words of `kernels.pcg64`.
+
+    The numbers drawn are those of NumPy. Choosing moves a scope's generator on, so that a scope may be in a call only
+    once.
+
+    Parameters
+    ----------
+    dim : int
+        Number of features.
+    act, test : array of 5 numbers
+        Settings of `kernels.ridge`; the last of `act` is the scale of the draws.
+    tables : three arrays of 256 numbers
+        Tables ki, wi and fi of NumPy's ziggurat.
+    device, plan :
+        As in `Many`.
+    """
+
+    files = ("ridge.cuh", "sampling.cuh", "linear.cu")
+    names = ("rows", "words")
+
+    def __init__(
+        self,
+        dim: int,
+        act: Any,
+        test: Any,
+        tables: tuple[Any, Any, Any],
+        *,
+        device: Device | None = None,
+        plan: Mapping[str, int] | None = None,
+    ) -> None:
+        super().__init__(dim, act, test, device=device, plan=plan)
+        ki, wi, fi = (np.asarray(table) for table in tables)
+        whole = [ki.astype(np.uint64).view(np.int64), *(table.astype(np.float64).view(np.int64) for table in (wi, fi))]
+        self._tables = self._xp.asarray(np.concatenate(whole))
+
+    def _laid_out(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        words = self._xp.asarray(arrays["words"])
+        if words.dtype not in (np.int64, np.uint64) or words.ndim != 2 or words.shape[1] < 4:
+            raise ValueError(f"words: expected 4 or more words per scope, got {words.dtype} of shape {words.shape}")
+        return {**super()._laid_out(arrays), "words": words.view(np.int64)}
+
+    def _exchanged(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        return {**super()._exchanged(arrays), "words": arrays["words"]}
+
+    def _state(self) -> tuple[Any, ...]:
+        return self._act, self._test, self._arrays["rows"], self._arrays["words"], self._tables
+
+    def _macros(self, arms: int) -> tuple[Plan, int]:
+        words = self._arrays["words"].shape[1]
+        return linear_plan(self.dim, arms, {"STAGES": 1, "SAMPLES": 1, "WORDS": words, **self._plan})
 
 
 def row_room(dim: int) -> int:
@@ -74,9 +111,37 @@ def row_room(dim: int) -> int:
     return (dim * (dim + 1) // 2 + dim + 2) // 2 * 2
 
 
+def laid_out(xp: Any, name: str, rows: Any, dim: int) -> Any:
+    """Rows of `kernels.ridge`, [n, theta, triangle], as they lie on the device: [triangle, theta, n]."""
+    triangle = dim * (dim + 1) // 2
+    array = as_floats(xp, name, rows, (None, 1 + dim + triangle))
+    found = xp.zeros((len(array), row_room(dim)))
+    found[:, :triangle] = array[:, 1 + dim :]
+    found[:, triangle : triangle + dim] = array[:, 1 : 1 + dim]
+    found[:, triangle + dim] = array[:, 0]
+    return found
+
+
+def exchanged(xp: Any, rows: Any, dim: int) -> Any:
+    """What `laid_out` was given."""
+    triangle = dim * (dim + 1) // 2
+    last = triangle + dim
+    return xp.concatenate([rows[:, last : last + 1], rows[:, triangle:last], rows[:, :triangle]], axis=1)
+
+
+def linear_plan(dim: int, arms: int, given: Mapping[str, int]) -> tuple[Plan, int]:
+    """Macros of kernels whose groups work on one row at a time, and bytes of shared memory of one warp."""
+    chunk = next((size for size in CHUNKS if size >= arms), CHUNKS[-1])
+    macros = {"DIM": dim, "GROUP": 8 if dim <= _FEW_FEATURES else 16, "CHUNK": chunk, **given}
+    while "GROUP" not in given and macros["GROUP"] < WARP and _bytes(macros) > _MOST_BYTES:
+        macros["GROUP"] *= 2
+    warps, blocks = fit(_bytes(macros), min(_SCRATCH + _PER_FEATURE * dim, _MOST_REGISTERS))
+    return {"WARPS": warps, "LEAST_BLOCKS": blocks, **macros}, _bytes(macros)
+
+
 def _bytes(macros: Mapping[str, int]) -> int:
-    """Shared memory of one warp; as in linear.cu."""
+    """Shared memory of one warp; as in linear.cu and members.cu."""
     dim = macros["DIM"]
     even = (dim + 2) // 2 * 2
     scope = (row_room(dim) + 2 * even + macros["CHUNK"] * dim + 2 + 13) // 16 * 16 + 2
-    return 8 * scope * macros["STAGES"] * (WARP // macros["GROUP"])
+    return 8 * scope * macros.get("STAGES", 1) * (WARP // macros["GROUP"])

@@ -11,6 +11,9 @@ from .device import WARP, Device, Gpu, Kernel, as_floats, as_ints, source
 
 _PART = 1 << 14  # scopes whose state is converted at a time
 
+CHUNKS = (4, 6, 8, 10, 12, 16)
+"""Arms of a pool that may lie in shared memory at a time; few sizes, because each is compiled anew."""
+
 Plan = dict[str, int]
 
 
@@ -50,14 +53,27 @@ class Many:
 
     def load(self, arrays: Mapping[str, Any]) -> None:
         """Take the state of all scopes: arrays whose first axis counts scopes, as the CPU's kernels have them."""
+        missing = [name for name in self.names if name not in arrays]
+        if missing:
+            raise ValueError(f"arrays: expected {', '.join(self.names)}; {', '.join(missing)} missing")
         size = len(arrays[self.names[0]])
         self._arrays = {}
         for start in range(0, max(size, 1), _PART):
             part = slice(start, min(start + _PART, size))
-            for name, values in self._taken(arrays, part).items():
+            for name, values in self._laid_out({name: arrays[name][part] for name in self.names}).items():
                 if name not in self._arrays:
                     self._arrays[name] = self._xp.zeros((size, *values.shape[1:]), dtype=values.dtype)
                 self._arrays[name][part] = values
+
+    def fill(self, arrays: Mapping[str, Any], size: int) -> None:
+        """Give the state of one scope, arrays whose first axis has length 1, to `size` scopes."""
+        self.load(arrays)
+        self._arrays = {name: self._xp.repeat(array, size, axis=0) for name, array in self._arrays.items()}
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the state on the device."""
+        return sum(int(array.nbytes) for array in self._arrays.values())
 
     def save(self) -> dict[str, Any]:
         """The state of all scopes, as `load` takes it; the arrays are on the device."""
@@ -71,16 +87,10 @@ class Many:
     def put(self, scopes: Any, arrays: Mapping[str, Any]) -> None:
         """Replace the state of some scopes, no scope twice, by what `take` returned or the CPU made of it."""
         scopes = as_ints(self._xp, "scopes", scopes)
-        for name, values in self._taken(arrays, slice(None)).items():
+        for name, values in self._laid_out(arrays).items():
             if len(values) != len(scopes):
                 raise ValueError(f"{name}: expected the state of {len(scopes)} scopes, got {len(values)}")
             self._arrays[name][scopes] = values
-
-    def _taken(self, arrays: Mapping[str, Any], part: slice) -> dict[str, Any]:
-        missing = [name for name in self.names if name not in arrays]
-        if missing:
-            raise ValueError(f"arrays: expected {', '.join(self.names)}; {', '.join(missing)} missing")
-        return self._laid_out({name: arrays[name][part] for name in self.names})
 
     def _laid_out(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """Arrays as the CPU has them, as they lie on the device."""
