@@ -25,7 +25,7 @@ def gpu_here():
 
 
 @pytest.fixture(params=["emulated", "real"])
-def gpu(request, tmp_path, monkeypatch):
+def gpu(request, built, monkeypatch):
     """Stores on a GPU, played by the CPU or real."""
     if request.param == "real":
         if not gpu_here():
@@ -33,7 +33,7 @@ def gpu(request, tmp_path, monkeypatch):
     elif COMPILER is None:
         pytest.skip("needs a C++ compiler to run CUDA source on the CPU")
     else:
-        played = Emulated(tmp_path, lanes=1)
+        played = Emulated(built, lanes=1)
         real = on_gpu._back_end
         monkeypatch.setattr(on_gpu, "_back_end", lambda desk, device: real(desk, played))
     return lambda policy, size: ManyScopes(policy, size, device="cuda")

@@ -15,7 +15,6 @@ from driftbandit.batch import cuda
 from driftbandit.batch.dlinucb import DLinUCBShelf
 from driftbandit.batch.driftucb import DriftUCBShelf
 from driftbandit.batch.first_rewards import FirstRewards
-from driftbandit.batch.linear import LinearShelf
 from driftbandit.batch.shelf import Shelf
 from driftbandit.batch.threads import share_out
 from driftbandit.core import Change, Floats, Ints
@@ -238,9 +237,9 @@ def _back_end(desk: Shelf, device: cuda.Device | None) -> Any:
     dim, state = desk.policy.dim, desk.state
     if isinstance(desk, DriftUCBShelf):
         return cuda.DriftUCB(dim, state[0], device=device)
+    act, test = state[0], state[1]
     if isinstance(desk, DLinUCBShelf):
-        return cuda.DLinUCB(dim, *state[:2], state[4], device=device)
-    assert isinstance(desk, LinearShelf)
+        return cuda.DLinUCB(dim, act, test, state[4], device=device)
     if desk.draws:
-        return cuda.LinTS(dim, *state[:2], pcg64.TABLES, device=device)
-    return cuda.LinUCB(dim, *state[:2], device=device)
+        return cuda.LinTS(dim, act, test, pcg64.TABLES, device=device)
+    return cuda.LinUCB(dim, act, test, device=device)

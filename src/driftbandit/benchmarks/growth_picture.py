@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from matplotlib.ticker import FuncFormatter, NullFormatter
@@ -9,6 +10,15 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from driftbandit.plots import COLOURS, Picture
 
 _MARKERS = "osD^v"
+
+
+def _short(value: float) -> str:
+    """A number as an axis shows it.
+
+    >>> _short(400_000.0), _short(1_000.0)
+    ('400k', '1,000')
+    """
+    return f"{value / 1000:,.0f}k" if value >= 10_000 else f"{value:,.0f}"
 
 
 def draw(panels: Mapping[str, Mapping[str, Sequence[tuple[int, float]]]]) -> Picture:
@@ -31,8 +41,11 @@ def draw(panels: Mapping[str, Mapping[str, Sequence[tuple[int, float]]]]) -> Pic
             axes.loglog(sizes, values, dashes, color=colour, marker=marker, markersize=4, label=name)
         axes.set_xlabel(title)
         axes.set_ylabel("microseconds per round")
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        low, high = axes.get_ylim()
+        axes.set_ylim(10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(math.log10(high)))  # whole decades
         first = next(iter(curves.values()))
         if len(first) <= 6:
             axes.set_xticks([size for size, _ in first])
