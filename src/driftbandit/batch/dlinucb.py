@@ -83,5 +83,8 @@ class DLinUCBShelf(Shelf):
         for name, counter in self._counters.items():
             counter[scope] = int(state[name])
 
-    def _conclude(self, policy: DLinUCB) -> tuple[Change, ...]:
-        return policy._review()
+    def review(self, scope: int) -> tuple[Change, ...]:
+        policy = self.policy_of(scope)
+        changes: tuple[Change, ...] = policy._review()
+        self.put_state(scope, policy.state())
+        return changes

@@ -11,8 +11,8 @@ from driftbandit.batch.first_rewards import FirstRewards, power_of_two
 from driftbandit.batch.shelf import Arrays, Shelf, repeated
 from driftbandit.core import Change, Ints
 from driftbandit.kernels import frames, many
-from driftbandit.kernels.scales import COLUMNS, TRIED
-from driftbandit.policies.choosing_memory.driftucb import DriftUCB
+from driftbandit.kernels.scales import ALARM_AGE, ALARM_EVIDENCE, COLUMNS, TRIED
+from driftbandit.policies.choosing_memory.driftucb import DriftUCB, alarm_of
 
 
 class DriftUCBShelf(Shelf):
@@ -75,5 +75,7 @@ class DriftUCBShelf(Shelf):
         self._memos[scope], self._banks[scope] = state["memo"], state["bank"]
         self._seen.put(scope, state["seen"])
 
-    def _conclude(self, policy: DriftUCB) -> tuple[Change, ...]:
-        return policy._report_alarm()
+    def review(self, scope: int) -> tuple[Change, ...]:
+        changes = (alarm_of(self._memos[scope, ALARM_EVIDENCE : ALARM_AGE + 1], int(self.rounds[scope])),)
+        self.report(scope, changes)
+        return changes

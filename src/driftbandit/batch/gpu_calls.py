@@ -47,13 +47,15 @@ class GpuCalls:
 
     def learn(self, scopes: Any, features: Any, rewards: Any) -> list[tuple[int, Change]]:
         """As `ManyScopes.learn_many`."""
-        who, played, values = self._lessons(scopes, features, rewards)
+        who = self._who(scopes)
+        played, values = self._lessons(features, rewards, len(who))
         if self._different(who):
             status, found = self.scopes.learn(who, played, values)
         else:
             status, found = self._xp.empty(len(who), dtype=np.int64), []
             for part in self._in_turns(who):
-                status[part], some = self.scopes.learn(who[part], played[part], values[part])
+                became, some = self.scopes.learn(who[part], played[part], values[part])
+                status[part] = 0 if became is None else became
                 found += [(int(part[item]), change) for item, change in some]
             found.sort(key=lambda each: each[0])
         self._check_status(who, played, status, found)
@@ -67,7 +69,7 @@ class GpuCalls:
         if not self._different(who):
             return self.learn(who, played, rewards), self.choose(who, features, counts, 0)
         pools, offsets = self._pools(features, counts, who)
-        _, lessons, values = self._lessons(who, played, rewards)
+        lessons, values = self._lessons(played, rewards, len(who))
         status, found, arms = self.scopes.step(who, lessons, values, pools, offsets)
         self._check_status(who, lessons, status, found)
         return found, self._checked(who, pools, offsets, arms)
@@ -84,7 +86,7 @@ class GpuCalls:
         array = xp.asarray(scopes)
         if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
             raise ValueError(f"scopes: expected whole numbers of shape (n,), got {array.dtype} of shape {array.shape}")
-        if array.size and not 0 <= int(array.min()) <= int(array.max()) < self.scopes.size:
+        if array.size and bool(((array < 0) | (array >= self.scopes.size)).any()):
             raise ValueError(f"scopes: expected numbers from 0 to {self.scopes.size - 1}")
         return array.astype(np.int64, copy=False)
 
@@ -103,18 +105,18 @@ class GpuCalls:
             raise ValueError(f"features: expected shape ({int(offsets[-1])}, {self._dim}), got {array.shape}")
         return array, offsets
 
-    def _lessons(self, scopes: Any, features: Any, rewards: Any) -> tuple[Any, Any, Any]:
-        xp, who = self._xp, self._who(scopes)
+    def _lessons(self, features: Any, rewards: Any, count: int) -> tuple[Any, Any]:
+        xp = self._xp
         played, values = self._floats("features", features), self._floats("rewards", rewards)
-        if played.shape != (len(who), self._dim) or values.shape != (len(who),):
-            expected = f"({len(who)}, {self._dim}) and ({len(who)},)"
+        if played.shape != (count, self._dim) or values.shape != (count,):
+            expected = f"({count}, {self._dim}) and ({count},)"
             raise ValueError(f"features, rewards: expected shapes {expected}, got {played.shape} and {values.shape}")
         low, high = self._bounds
-        if not bool(((values >= low) & (values <= high)).all()):
-            raise ValueError(f"rewards: expected numbers from {low:g} to {high:g}; nothing was done")
-        if not bool(xp.isfinite(played).all()):
-            raise ValueError("features: expected finite values; nothing was done")
-        return who, played, values
+        fits, finite = ((values >= low) & (values <= high)).all(), xp.isfinite(played).all()
+        if not bool(fits & finite):  # one question to the GPU instead of two
+            wrong = "features: expected finite values" if fits else f"rewards: expected from {low:g} to {high:g}"
+            raise ValueError(f"{wrong}; nothing was done")
+        return played, values
 
     def _floats(self, name: str, values: Any) -> Any:
         array = self._xp.asarray(values)
@@ -133,7 +135,7 @@ class GpuCalls:
         return arms
 
     def _check_status(self, who: Any, played: Any, status: Any, found: list[tuple[int, Change]]) -> None:
-        if len(status) and int(status.min()) < 0:
+        if status is not None and len(status) and int(status.min()) < 0:
             bad = to_host(self._xp, self._xp.flatnonzero(status < 0)).tolist()
             why = not_usable(f"reward {bad[0]}", int(who[bad[0]]), to_host(self._xp, played[bad[0]]))
             raise NotLearned(f"{why}; {len(bad)} of {len(status)} rewards were not learned", bad, found)

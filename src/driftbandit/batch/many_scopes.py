@@ -230,7 +230,7 @@ class ManyScopes:
     def state(self) -> dict[str, NDArray[Any]]:
         """Copy everything learned so far into a few arrays, by name; `numpy.savez` writes them to a file."""
         self._only_on_cpu("state")
-        return {name: array.copy() for name, array in {**self._shelf.arrays(), **self._shelf.logs}.items()}
+        return {name: array.copy() for name, array in {**self._shelf.arrays(), **self._shelf.log_arrays()}.items()}
 
     def restore(self, state: Mapping[str, ArrayLike]) -> Self:
         """Take back what `state` returned, from an object built with the same policy and size; all or nothing."""

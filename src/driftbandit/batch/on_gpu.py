@@ -19,7 +19,9 @@ from driftbandit.batch.shelf import Shelf
 from driftbandit.batch.threads import share_out
 from driftbandit.core import Change, Floats, Ints
 from driftbandit.kernels import frames, many, pcg64
-from driftbandit.kernels.scales import TRIED
+from driftbandit.kernels.scales import ALARM_AGE, ALARM_EVIDENCE, TRIED
+from driftbandit.policies.choosing_memory.driftucb import alarm_of
+from driftbandit.state import ChangeLog
 
 _AT_A_TIME = 20_000  # scopes that are fetched at a time
 
@@ -49,7 +51,7 @@ class GpuScopes:
         self.rounds = self.xp.full(size, int(first["rounds"][0]), dtype=np.int64)
         others = first.keys() - {*self._gpu.names, "rounds", "seen"}
         self._others = {name: np.repeat(first[name], size) for name in sorted(others)}
-        self._logs: dict[int, dict[str, NDArray[Any]]] = {}
+        self._logs: dict[int, ChangeLog] = {}
         self._first_rewards = _FirstRewards(desk, size) if isinstance(desk, DriftUCBShelf) else None
 
     @property
@@ -62,9 +64,8 @@ class GpuScopes:
         return self._gpu.choose(scopes, features, offsets)
 
     def learn(self, scopes: Any, features: Any, rewards: Any) -> tuple[Any, list[tuple[int, Change]]]:
-        """Learn one reward of each scope; what became of each (see `kernels.many`), and what they revealed."""
-        status = self._gpu.learn(scopes, features, rewards)
-        return status, self._conclude(scopes, features, rewards, status)
+        """Learn one reward of each scope; what became of each, None if nothing but learned, and what they revealed."""
+        return self._conclude(scopes, features, rewards, self._gpu.learn(scopes, features, rewards))
 
     def step(
         self, scopes: Any, played: Any, rewards: Any, features: Any, offsets: Any
@@ -74,27 +75,46 @@ class GpuScopes:
             status, found = self.learn(scopes, played, rewards)
             return status, found, self.choose(scopes, features, offsets)
         status, arms = self._gpu.step(scopes, played, rewards, features, offsets)
-        found = self._conclude(scopes, played, rewards, status)
+        status, found = self._conclude(scopes, played, rewards, status)
         if found and not isinstance(self._desk, DriftUCBShelf):  # it waited for its review before it could choose
             arms = self.choose(scopes, features, offsets)
         return status, found, arms
 
-    def _conclude(self, scopes: Any, features: Any, rewards: Any, status: Any) -> list[tuple[int, Change]]:
+    def _conclude(self, scopes: Any, features: Any, rewards: Any, status: Any) -> tuple[Any, list[tuple[int, Change]]]:
+        """Count what was learned and deal with what it revealed; returns what `learn` returns."""
         xp = self.xp
         if self._first_rewards is not None and self._first_rewards.young:
             self._first_rewards.remember(
                 self._gpu, to_host(xp, scopes), to_host(xp, features), to_host(xp, rewards), status, self._threads
             )
-        self.rounds[scopes] += status >= 0
+        odd = int(xp.count_nonzero(status))
+        if len(scopes) == self.size and not odd and self._in_order(scopes):
+            self.rounds += 1
+        else:
+            self.rounds[scopes] += status >= 0
+        if not odd:
+            return None, []
         changed = to_host(xp, xp.flatnonzero(status == many.CHANGED))
-        if not len(changed):
-            return []
         owners = to_host(xp, scopes[xp.asarray(changed)])
-        return [
-            (item, change)
-            for item, scope in zip(changed.tolist(), owners.tolist(), strict=True)
-            for change in self._review(scope)
+        revealed = self._alarms(owners) if self._first_rewards is not None else map(self._review, owners.tolist())
+        return status, [
+            (item, change) for item, some in zip(changed.tolist(), revealed, strict=True) for change in some
         ]
+
+    def _in_order(self, scopes: Any) -> bool:
+        """Whether these are all scopes, in order."""
+        return bool((scopes[1:] > scopes[:-1]).all())
+
+    def _alarms(self, scopes: Ints) -> list[tuple[Change, ...]]:
+        """What DriftUCB's alarms in these scopes stand for; nothing else is to be done about them."""
+        memos = to_host(self.xp, self._gpu.memo_slots(scopes, ALARM_EVIDENCE, ALARM_AGE + 1))
+        rounds = to_host(self.xp, self.rounds[self.xp.asarray(scopes)])
+        found: list[tuple[Change, ...]] = []
+        for scope, numbers, count in zip(scopes.tolist(), memos, rounds.tolist(), strict=True):
+            found.append((alarm_of(numbers, count),))
+            log = self._logs.get(scope) or self._logs.setdefault(scope, self._desk.new_log())
+            log.append(found[-1][0])
+        return found
 
     # Single scopes on the desk ---------------------------------------------------------------------------------------
 
@@ -106,7 +126,9 @@ class GpuScopes:
             lines = self._first_rewards.lines.of(scope)
             others |= {"seen": lines, "rooms": np.array([len(lines)])}
         rounds = np.array([int(self.rounds[scope])])
-        self._desk.take({**fetched, **others, "rounds": rounds, **self._logs.get(scope, {})})
+        self._desk.take({**fetched, **others, "rounds": rounds})
+        if scope in self._logs:
+            self._desk.logs[0] = self._logs[scope]
         return self._desk
 
     def from_desk(self, scope: int) -> None:
@@ -123,7 +145,8 @@ class GpuScopes:
         if self._first_rewards is not None:
             self._first_rewards.put(scope, arrays)
         self.rounds[scope] = int(arrays["rounds"][0])
-        self._logs[scope] = self._desk.logs
+        if 0 in self._desk.logs:
+            self._logs[scope] = self._desk.logs[0]
 
     def _review(self, scope: int) -> tuple[Change, ...]:
         changes = self.on_desk(scope).review(0)
