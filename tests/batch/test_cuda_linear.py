@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from conftest import fast
 from emulation import on_host
 
 from driftbandit import LinTS as LinTSPolicy
@@ -38,27 +39,15 @@ def pools_of(rng, count, most, dim):
     return [features[a:b] for a, b in pairwise(offsets)], features, offsets
 
 
-@pytest.mark.parametrize(
-    ("dim", "most", "plan"),
-    [
-        (25, 10, {}),
-        (6, 10, {}),
-        (6, 10, {"STAGES": 2, "WARPS": 1, "LEAST_BLOCKS": 1}),
-        (25, 10, {"GROUP": 10}),
-        (3, 70, {}),
-        (33, 4, {}),
-        (1, 1, {}),
-    ],
-)
-def test_learns_and_chooses_like_the_cpu(device, dim, most, plan):
+def play(device, dim, most, plan, *, scopes, rounds):
+    """Some scopes learn and choose on the device and on the CPU."""
     rng = np.random.default_rng(dim)
-    scopes = 14
     explore = 0.6 if dim != 6 else Radius(0.3, 2.0, 0.5, 0.1)
     model, rows, gpu = pair(device, dim, scopes, explore=explore, plan=plan)
     tastes = rng.standard_normal((scopes, dim))
     ids = np.arange(scopes)
     played, rewards = rng.standard_normal((scopes, dim)), rng.standard_normal(scopes)
-    for t in range(device.rounds):
+    for t in range(rounds):
         for scope, x, reward in zip(ids, played, rewards, strict=True):
             assert model.update(rows[scope], x, reward)
         same = t % 3 > 0
@@ -77,20 +66,40 @@ def test_learns_and_chooses_like_the_cpu(device, dim, most, plan):
     np.testing.assert_allclose(on_host(gpu.save()["rows"]), rows, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize(("dim", "most"), [(6, 10), (25, 30), (2, 3)])
-def test_draws_like_numpy(device, dim, most):
+@pytest.mark.parametrize(
+    ("dim", "most", "plan"),
+    [
+        (25, 10, {"CHUNK": 10}),
+        (6, 10, {"CHUNK": 16, "STAGES": 2, "WARPS": 1, "LEAST_BLOCKS": 1}),
+        (12, 10, {"CHUNK": 4, "GROUP": 10}),
+        (3, 70, {"CHUNK": 16}),
+        (33, 4, {"CHUNK": 4}),
+        (1, 1, {"CHUNK": 4}),
+    ],
+)
+def test_learns_and_chooses_like_the_cpu(device, dim, most, plan):
+    play(device, dim, most, plan, scopes=14, rounds=30)
+
+
+@fast
+@pytest.mark.parametrize("dim", [6, 25])
+def test_state_after_a_thousand_rounds(device, dim):
+    play(device, dim, 10, {"CHUNK": 10}, scopes=3, rounds=1000)
+
+
+def draw(device, dim, most, *, scopes, rounds):
+    """Some scopes of LinTS learn and choose on the device and on the CPU."""
     rng = np.random.default_rng(dim)
-    scopes = 10
     cpu = ManyScopes(LinTSPolicy(dim, seed=5), scopes, threads=1)
     shelf = cpu._shelf
-    gpu = LinTS(dim, shelf._act, shelf._test, TABLES, device=device)
+    gpu = LinTS(dim, shelf._act, shelf._test, TABLES, device=device, plan={"CHUNK": 4})
     for scope, words in enumerate(shelf._words):
         words[0] += 1_000_003 * scope  # a generator of its own for everyone
     gpu.load(shelf.arrays())
     tastes = rng.standard_normal((scopes, dim))
     everyone = np.arange(scopes)
     played, rewards = rng.standard_normal((scopes, dim)), rng.standard_normal(scopes)
-    for t in range(device.rounds // 2):
+    for t in range(rounds):
         pools, features, offsets = pools_of(rng, scopes, most, dim)
         cpu.learn_many(everyone, played, rewards)
         wanted = cpu.choose_many(everyone, features, np.diff(offsets))
@@ -108,6 +117,16 @@ def test_draws_like_numpy(device, dim, most):
     bad = np.full((2, dim), np.nan)
     assert on_host(gpu.choose([1], bad, [0, 2])).tolist() == [-1]
     np.testing.assert_array_equal(on_host(gpu.save()["words"]), shelf._words)  # a refused pool costs no draw
+
+
+@pytest.mark.parametrize(("dim", "most"), [(6, 10), (20, 30)])
+def test_draws_like_numpy(device, dim, most):
+    draw(device, dim, most, scopes=10, rounds=20)
+
+
+@fast
+def test_many_draws_like_numpy(device):
+    draw(device, 25, 3, scopes=3, rounds=1000)
 
 
 def test_ties_go_to_the_lowest_index_and_bad_input_changes_nothing(device):

@@ -216,6 +216,14 @@ def drift(cuda: Any, xp: Any, dim: int, arms: int, plan: Mapping[str, int], warm
     return np.nan, seconds(xp, lambda: gpu.step(*given), 5), moved
 
 
+_MEASURES: dict[str, Callable[..., Any]] = {
+    "LinUCB": linear,
+    "LinTS": sampling,
+    "dLinUCB": members,
+    "DriftUCB": drift,
+}
+
+
 def show(
     name: str, shape: tuple[int, int], plan: str, speed: float, measure: Callable[..., Any], *arguments: Any
 ) -> None:
@@ -243,14 +251,11 @@ def main() -> None:
     print(f"{'policy':10}{'d':>4}{'arms':>6}{'million rounds/s':>18}{'share of the floor':>20}{'difference':>12}  plan")
     wanted = [options.only] if options.only else list(_SHAPES)
     for policy in wanted:
-        measure: Callable[..., Any] = {"LinUCB": linear, "LinTS": sampling, "dLinUCB": members, "DriftUCB": drift}[
-            policy
-        ]
         plans = {"": {}} if not options.plans else _DRIFT_PLANS if policy == "DriftUCB" else _LINEAR_PLANS
         for shape in _SHAPES[policy]:
             warm = (warm_drift(cuda, xp, shape[0]),) if policy == "DriftUCB" else ()
             for name, plan in plans.items():
-                show(policy, shape, name, speed, measure, cuda, xp, *shape, plan, *warm)
+                show(policy, shape, name, speed, _MEASURES[policy], cuda, xp, *shape, plan, *warm)
             del warm
 
 
