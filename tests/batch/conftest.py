@@ -31,3 +31,8 @@ def device(request, built):
 
 fast = pytest.mark.parametrize("device", ["one lane", "GPU"], indirect=True)
 """Marks tests that play too many rounds for 32 lanes that take turns."""
+
+
+def many_rounds(device):
+    """How many rounds such a test plays."""
+    return 1000 if isinstance(device, Gpu) else 300

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from conftest import fast
+from conftest import fast, many_rounds
 from emulation import on_host
 
 from driftbandit import DriftUCB as Policy
@@ -65,12 +65,12 @@ def framed(dim, rng, *, price=1.0, level=0.0, **settings):
 
 @pytest.mark.parametrize("most", [8, 70])
 def test_same_alarms_arms_and_state_in_every_frame(device, most):
-    play(device, most, 45)
+    play(device, most, 40)
 
 
 @fast
-def test_same_alarms_arms_and_state_after_2000_rounds(device):
-    play(device, 8, 2000)
+def test_same_alarms_arms_and_state_after_many_rounds(device):
+    play(device, 8, 2 * many_rounds(device))
 
 
 def play(device, most, rounds):
@@ -106,8 +106,8 @@ def test_clicks_from_the_first_round(device):
 
 
 @fast
-def test_clicks_for_2000_rounds(device):
-    assert play_clicks(device, 2000) > 0
+def test_clicks_for_many_rounds(device):
+    assert play_clicks(device, 1700) > 0
 
 
 def play_clicks(device, rounds):
