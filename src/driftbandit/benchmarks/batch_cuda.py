@@ -158,7 +158,6 @@ def linear(
 
 def sampling(cuda: Any, xp: Any, dim: int, arms: int, plan: Mapping[str, int]) -> tuple[float, float, float]:
     """As `linear`, for LinTS; needs the tables of NumPy's ziggurat, which Numba has. The difference is for tests."""
-    importlib.import_module("numba")  # before its parts
     tables = importlib.import_module("numba.np.random._constants")
     settings = np.array([1.0, 0.0, 0.0, 0.0, 0.1])
     gpu = cuda.LinTS(dim, settings, settings, (tables.ki_double, tables.wi_double, tables.fi_double), plan=plan)
@@ -266,4 +265,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    here = str(Path(__file__).parent)  # with the names of its files, such as coverage, it would hide other packages
+    sys.path[:] = [folder for folder in sys.path if folder != here]
     main()
