@@ -16,18 +16,23 @@ def built(tmp_path_factory):
     return tmp_path_factory.mktemp("cuda")
 
 
-@pytest.fixture(params=["one lane", "32 lanes", "GPU"])
+@pytest.fixture(params=["32 lanes", "GPU"])
 def device(request, built):
-    """A device; `rounds` says how many rounds it can play in a test."""
+    """A device; "one lane" is a CPU that plays a GPU whose warps have one lane, which is fast."""
     if request.param == "GPU":
         try:
-            found = Gpu()
+            return Gpu()
         except (ImportError, RuntimeError) as error:
             pytest.skip(str(error))
-        found.rounds = 1000
-        return found
     if COMPILER is None:
         pytest.skip(_NO_COMPILER)
-    found = Emulated(built, lanes=1 if request.param == "one lane" else 32)
-    found.rounds = 1000 if request.param == "one lane" else 60
-    return found
+    return Emulated(built, lanes=1 if request.param == "one lane" else 32)
+
+
+fast = pytest.mark.parametrize("device", ["one lane", "GPU"], indirect=True)
+"""Marks tests that play too many rounds for 32 lanes that take turns."""
+
+
+def many_rounds(device):
+    """How many rounds such a test plays."""
+    return 1000 if isinstance(device, Gpu) else 300

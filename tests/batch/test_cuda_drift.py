@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from conftest import fast, many_rounds
 from emulation import on_host
 
 from driftbandit import DriftUCB as Policy
@@ -64,6 +65,16 @@ def framed(dim, rng, *, price=1.0, level=0.0, **settings):
 
 @pytest.mark.parametrize("most", [8, 70])
 def test_same_alarms_arms_and_state_in_every_frame(device, most):
+    play(device, most, 40)
+
+
+@fast
+def test_same_alarms_arms_and_state_after_many_rounds(device):
+    play(device, 8, 2 * many_rounds(device))
+
+
+def play(device, most, rounds):
+    """Four scopes, each with another frame, learn and choose on the device and on the CPU."""
     rng = np.random.default_rng(0)
     dim = 5
     made = [
@@ -78,7 +89,7 @@ def test_same_alarms_arms_and_state_in_every_frame(device, most):
     tastes, levels, sizes = np.array(tastes), np.array(levels), np.array(scales_)
     alarms = 0
     played = rng.standard_normal((4, dim)) * sizes
-    for t in range(2 * device.rounds if most < 10 else 40):
+    for t in range(rounds):
         if t % 500 == 20:
             tastes = -tastes
         rewards = np.sum(played * tastes, axis=1) + levels + 0.1 * rng.standard_normal(4)
@@ -91,13 +102,22 @@ def test_same_alarms_arms_and_state_in_every_frame(device, most):
 
 
 def test_clicks_from_the_first_round(device):
+    play_clicks(device, 60)
+
+
+@fast
+def test_clicks_for_many_rounds(device):
+    assert play_clicks(device, 1700) > 0
+
+
+def play_clicks(device, rounds):
+    """Three scopes whose rewards are clicks; how many alarms there were."""
     rng = np.random.default_rng(1)
     dim, count = 4, 3
     twins = Twins(device, [Policy(dim) for _ in range(count)])
     tastes = rng.standard_normal((count, dim))
     played = rng.standard_normal((count, dim))
     alarms = 0
-    rounds = 2 * device.rounds
     for t in range(rounds):
         if t == 1000:
             tastes = -tastes
@@ -109,10 +129,11 @@ def test_clicks_from_the_first_round(device):
         fired, arms = twins.step(played, rewards, pools)
         alarms += fired.sum()
         played = pools[range(count), arms]
-    assert alarms >= 1 or rounds < 1000
     twins.assert_same()
+    return alarms
 
 
+@fast
 @pytest.mark.parametrize(
     "settings", [{"memory": ()}, {"detect": False}, {"mix": False}, {"explore": 0.1, "memory": (20.0,)}]
 )
@@ -122,7 +143,7 @@ def test_parts_switched_off(device, settings):
     twins = Twins(device, [Policy(dim, **settings) for _ in range(count)])
     tastes = rng.standard_normal((count, dim))
     played = rng.standard_normal((count, dim))
-    for t in range(device.rounds):
+    for t in range(500):
         if t == 300:
             tastes = -tastes
         rewards = np.sum(played * tastes, axis=1) + 0.2 * rng.standard_normal(count)

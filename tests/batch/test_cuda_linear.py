@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from conftest import fast, many_rounds
 from emulation import on_host
 
 from driftbandit import LinTS as LinTSPolicy
@@ -26,7 +27,7 @@ def pair(device, dim, scopes, *, explore=0.6, plan=None):
     rows = np.empty((scopes, model.size))
     for row in rows:
         model.reset(row)
-    gpu = LinUCB(dim, model._act, model._test, device=device, plan=plan)
+    gpu = LinUCB(dim, model._act, model._test, device=device, plan={"CHUNK": 4} if plan is None else plan)
     gpu.load({"rows": rows})
     return model, rows, gpu
 
@@ -38,27 +39,15 @@ def pools_of(rng, count, most, dim):
     return [features[a:b] for a, b in pairwise(offsets)], features, offsets
 
 
-@pytest.mark.parametrize(
-    ("dim", "most", "plan"),
-    [
-        (25, 10, {}),
-        (6, 10, {}),
-        (6, 10, {"STAGES": 2, "WARPS": 1, "LEAST_BLOCKS": 1}),
-        (25, 10, {"GROUP": 10}),
-        (3, 70, {}),
-        (33, 4, {}),
-        (1, 1, {}),
-    ],
-)
-def test_learns_and_chooses_like_the_cpu(device, dim, most, plan):
+def play(device, dim, most, plan, *, scopes, rounds):
+    """Some scopes learn and choose on the device and on the CPU."""
     rng = np.random.default_rng(dim)
-    scopes = 14
     explore = 0.6 if dim != 6 else Radius(0.3, 2.0, 0.5, 0.1)
     model, rows, gpu = pair(device, dim, scopes, explore=explore, plan=plan)
     tastes = rng.standard_normal((scopes, dim))
     ids = np.arange(scopes)
     played, rewards = rng.standard_normal((scopes, dim)), rng.standard_normal(scopes)
-    for t in range(device.rounds):
+    for t in range(rounds):
         for scope, x, reward in zip(ids, played, rewards, strict=True):
             assert model.update(rows[scope], x, reward)
         same = t % 3 > 0
@@ -77,20 +66,39 @@ def test_learns_and_chooses_like_the_cpu(device, dim, most, plan):
     np.testing.assert_allclose(on_host(gpu.save()["rows"]), rows, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize(("dim", "most"), [(6, 10), (25, 30), (2, 3)])
-def test_draws_like_numpy(device, dim, most):
+@pytest.mark.parametrize(
+    ("dim", "most", "plan"),
+    [
+        (25, 10, {"CHUNK": 10}),
+        (6, 10, {"CHUNK": 16, "STAGES": 2, "WARPS": 1, "LEAST_BLOCKS": 1}),
+        (12, 10, {"CHUNK": 4, "GROUP": 10}),
+        (3, 70, {"CHUNK": 16}),
+        (33, 4, {"CHUNK": 4}),
+    ],
+)
+def test_learns_and_chooses_like_the_cpu(device, dim, most, plan):
+    play(device, dim, most, plan, scopes=14, rounds=30)
+
+
+@fast
+@pytest.mark.parametrize("dim", [6, 25])
+def test_state_after_many_rounds(device, dim):
+    play(device, dim, 10, {"CHUNK": 10}, scopes=3, rounds=many_rounds(device))
+
+
+def draw(device, dim, most, *, scopes, rounds):
+    """Some scopes of LinTS learn and choose on the device and on the CPU."""
     rng = np.random.default_rng(dim)
-    scopes = 10
     cpu = ManyScopes(LinTSPolicy(dim, seed=5), scopes, threads=1)
     shelf = cpu._shelf
-    gpu = LinTS(dim, shelf._act, shelf._test, TABLES, device=device)
+    gpu = LinTS(dim, shelf._act, shelf._test, TABLES, device=device, plan={"CHUNK": 4})
     for scope, words in enumerate(shelf._words):
         words[0] += 1_000_003 * scope  # a generator of its own for everyone
     gpu.load(shelf.arrays())
     tastes = rng.standard_normal((scopes, dim))
     everyone = np.arange(scopes)
     played, rewards = rng.standard_normal((scopes, dim)), rng.standard_normal(scopes)
-    for t in range(device.rounds // 2):
+    for t in range(rounds):
         pools, features, offsets = pools_of(rng, scopes, most, dim)
         cpu.learn_many(everyone, played, rewards)
         wanted = cpu.choose_many(everyone, features, np.diff(offsets))
@@ -108,6 +116,16 @@ def test_draws_like_numpy(device, dim, most):
     bad = np.full((2, dim), np.nan)
     assert on_host(gpu.choose([1], bad, [0, 2])).tolist() == [-1]
     np.testing.assert_array_equal(on_host(gpu.save()["words"]), shelf._words)  # a refused pool costs no draw
+
+
+@pytest.mark.parametrize(("dim", "most"), [(6, 10), (20, 5)])
+def test_draws_like_numpy(device, dim, most):
+    draw(device, dim, most, scopes=10, rounds=20)
+
+
+@fast
+def test_many_draws_like_numpy(device):
+    draw(device, 6, 10, scopes=3, rounds=many_rounds(device))
 
 
 def test_ties_go_to_the_lowest_index_and_bad_input_changes_nothing(device):
@@ -143,6 +161,46 @@ def test_some_scopes_can_be_taken_and_put_back(device):
         gpu.put([3], {"rows": rows[:2]})
 
 
+@fast
+def test_float32_loses_little_and_can_be_repaired(device):
+    rng = np.random.default_rng(0)
+    dim, scopes = 8, 4
+    model = RidgeModel(dim, ridge=0.1, explore=0.6)
+    rows = np.empty((scopes, model.size))
+    for row in rows:
+        model.reset(row)
+    gpu = LinUCB(dim, model._act, model._test, dtype="float32", device=device, plan={"CHUNK": 10})
+    gpu.load({"rows": rows})
+    assert gpu.nbytes == scopes * 4 * 48
+    everyone, tastes = np.arange(scopes), rng.standard_normal((scopes, dim))
+    pools = rng.standard_normal((many_rounds(device), scopes, 10, dim))
+    same = 0
+    for pool in pools:
+        arms = on_host(gpu.choose(everyone, pool.reshape(-1, dim), 10 * np.arange(scopes + 1)))
+        same += sum(arms[s] == ridge.optimistic_arm(model._act, rows, s, pool[s]) for s in range(scopes))
+        x = pool[everyone, arms]
+        rewards = np.sum(x * tastes, axis=1) + 0.1 * rng.standard_normal(scopes)
+        gpu.learn(everyone, x, rewards)
+        for scope in range(scopes):
+            model.update(rows[scope], x[scope], rewards[scope])
+    found = on_host(gpu.save()["rows"])
+    assert found.dtype == np.float64
+    np.testing.assert_array_equal(found[:, 0], rows[:, 0])
+    # 2e-6 and 1e-9 were found after 1,000 rounds, 4e-6 and 2e-10 after 100,000
+    assert np.abs(found - rows)[:, 1 : 1 + dim].max() < 1e-5
+    assert np.abs(found - rows)[:, 1 + dim :].max() < 1e-7
+    assert same > 0.999 * len(pools) * scopes
+    assert gpu.refresh() == 0
+    np.testing.assert_array_equal(on_host(gpu.save()["rows"]), found)
+    spoilt = found.copy()
+    spoilt[1, 1 + dim] = -1e-3  # the first entry of A^-1
+    spoilt[2, -1] = 20.0  # the last one
+    gpu.load({"rows": spoilt})
+    assert gpu.refresh() == 2
+    assert gpu.refresh() == 0
+    np.testing.assert_array_equal(on_host(gpu.save()["rows"])[[0, 3]], found[[0, 3]])
+
+
 def test_one_state_for_everybody(device):
     _, rows, gpu = pair(device, 3, 1)
     gpu.fill({"rows": rows + 0.5}, 4)
@@ -164,6 +222,8 @@ def test_wrong_arguments_are_named(device):
         gpu.load({"row": rows})
     with pytest.raises(ValueError, match="dim: one model of so many features needs"):
         LinUCB(300, np.zeros(5), np.zeros(5), device=device).choose([0], np.ones((1, 300)), [0, 1])
+    with pytest.raises(ValueError, match="dtype: expected 'float64' or 'float32', got 'float16'"):
+        LinUCB(3, np.zeros(5), np.zeros(5), dtype="float16", device=device)
     assert on_host(gpu.choose(np.arange(0), np.ones((0, 3)), [0])).tolist() == []
 
 

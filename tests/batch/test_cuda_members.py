@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from conftest import fast, many_rounds
 from emulation import on_host
 
 from driftbandit import DLinUCB as Policy
@@ -41,17 +42,26 @@ class Coordinator:
         self.gpu.put(due, {name: mirror.arrays()[name][due] for name in NAMES})
 
 
-@pytest.mark.parametrize(("preset", "dim", "most"), [("table1", 5, 8), ("released", 12, 20)])
+@pytest.mark.parametrize(("preset", "dim", "most"), [("table1", 5, 8), ("released", 5, 20)])
 def test_same_members_and_arms(device, preset, dim, most):
+    play(device, preset, dim, most, scopes=9, rounds=50)
+
+
+@fast
+def test_same_members_after_many_rounds(device):
+    play(device, "table1", 5, 8, scopes=3, rounds=many_rounds(device))
+
+
+def play(device, preset, dim, most, *, scopes, rounds):
+    """Some scopes learn and choose on the device and on the CPU."""
     rng = np.random.default_rng(0)
-    scopes = 9
     policy = Policy.preset(preset, dim, noise=0.1)
     everyone = np.arange(scopes)
     cpu, gpu = ManyScopes(policy, scopes, threads=1), Coordinator(policy, scopes, device)
     tastes = rng.standard_normal((scopes, dim))
     tastes /= np.linalg.norm(tastes, axis=1, keepdims=True)
     played, rewards = rng.uniform(-0.5, 0.5, (scopes, dim)), np.zeros(scopes)
-    for t in range(device.rounds):
+    for t in range(rounds):
         if t % 300 == 25:
             tastes = -tastes
         pools = rng.uniform(-1.0, 1.0, (scopes, most, dim))

@@ -19,13 +19,13 @@ struct Task {
 };
 
 template <bool LEARN, bool CHOOSE>
-__device__ __forceinline__ Task start_task(i64 index, i64 n, double* shared, const double* rows, const i64* scopes,
+__device__ __forceinline__ Task start_task(i64 index, i64 n, double* shared, const Stored* rows, const i64* scopes,
                                            const double* played, const double* features, const i64* offsets) {
     Task task = {-1, 0, 0, {0, 0, 0}};
     if (index < n && group_of_lane() < SCOPES) {
         task.index = index;
         task.scope = scopes[index];
-        start_pairs(shared, rows + task.scope * ROW, ROW);
+        start_row(shared, rows + task.scope * ROW);
         if (LEARN) task.played = start_numbers(shared + PLAYED, played + index * DIM, DIM);
         if (CHOOSE) {
             const i64 first = offsets[index];
@@ -39,7 +39,7 @@ __device__ __forceinline__ Task start_task(i64 index, i64 n, double* shared, con
 }
 
 template <bool LEARN, bool CHOOSE>
-__device__ __forceinline__ void work(i64 n, const double* act, const double* test, double* rows, i64* words,
+__device__ __forceinline__ void work(i64 n, const double* act, const double* test, Stored* rows, i64* words,
                                      const u64* tables, const i64* scopes, const double* played, const double* rewards,
                                      const double* features, const i64* offsets, i64* status, i64* arms) {
     SHARED_MEMORY(memory);
@@ -90,19 +90,19 @@ __device__ __forceinline__ void work(i64 n, const double* act, const double* tes
 
 #define BOUNDS __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
 
-extern "C" __global__ void BOUNDS choose(i64 n, const double* act, const double* test, double* rows, i64* words,
+extern "C" __global__ void BOUNDS choose(i64 n, const double* act, const double* test, Stored* rows, i64* words,
                                          const u64* tables, const i64* scopes, const double* features,
                                          const i64* offsets, i64* arms) {
     work<false, true>(n, act, test, rows, words, tables, scopes, 0, 0, features, offsets, 0, arms);
 }
 
-extern "C" __global__ void BOUNDS learn(i64 n, const double* act, const double* test, double* rows, i64* words,
+extern "C" __global__ void BOUNDS learn(i64 n, const double* act, const double* test, Stored* rows, i64* words,
                                         const u64* tables, const i64* scopes, const double* played,
                                         const double* rewards, i64* status) {
     work<true, false>(n, act, test, rows, words, tables, scopes, played, rewards, 0, 0, status, 0);
 }
 
-extern "C" __global__ void BOUNDS step(i64 n, const double* act, const double* test, double* rows, i64* words,
+extern "C" __global__ void BOUNDS step(i64 n, const double* act, const double* test, Stored* rows, i64* words,
                                        const u64* tables, const i64* scopes, const double* played,
                                        const double* rewards, const double* features, const i64* offsets, i64* status,
                                        i64* arms) {

@@ -9,6 +9,7 @@ import numpy as np
 
 from .device import WARP, Device, as_floats, fit
 from .many import CHUNKS, Many, Plan
+from .rows import Rows
 
 _FEW_FEATURES = 10  # up to this many, 8 lanes serve a scope, else 16: the fastest on an H200
 _SCRATCH, _PER_FEATURE, _MOST_REGISTERS = 26, 4, 128  # registers of a thread
@@ -24,6 +25,8 @@ class LinUCB(Many):
         Number of features.
     act, test : array of 5 numbers
         Settings of `kernels.ridge` by which arms are chosen and rewards learned.
+    dtype : {'float64', 'float32'}
+        How rows are stored; see `rows`.
     device, plan :
         As in `Many`.
     """
@@ -32,24 +35,36 @@ class LinUCB(Many):
     names: tuple[str, ...] = ("rows",)
 
     def __init__(
-        self, dim: int, act: Any, test: Any, *, device: Device | None = None, plan: Mapping[str, int] | None = None
+        self,
+        dim: int,
+        act: Any,
+        test: Any,
+        *,
+        dtype: str = "float64",
+        device: Device | None = None,
+        plan: Mapping[str, int] | None = None,
     ) -> None:
         super().__init__(dim, device=device, plan=plan)
+        self._rows = Rows(self._xp, dim, dtype)
         self._act = as_floats(self._xp, "act", act, (5,))
         self._test = as_floats(self._xp, "test", test, (5,))
         self._nothing = self._xp.zeros(1, dtype=np.int64)
 
     def _laid_out(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        return {"rows": laid_out(self._xp, "rows", arrays["rows"], self.dim)}
+        return {"rows": self._rows.laid_out("rows", arrays["rows"])}
 
     def _exchanged(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        return {"rows": exchanged(self._xp, arrays["rows"], self.dim)}
+        return {"rows": self._rows.exchanged(arrays["rows"])}
+
+    def refresh(self) -> int:
+        """Repair matrices that rounding to float32 made impossible; returns how many there were. See `rows`."""
+        return self._rows.refresh(self._arrays["rows"], float(self._test[0]))
 
     def _state(self) -> tuple[Any, ...]:
         return self._act, self._test, self._arrays["rows"], self._nothing, self._nothing
 
     def _macros(self, arms: int) -> tuple[Plan, int]:
-        return linear_plan(self.dim, arms, {"STAGES": 1, "SAMPLES": 0, "WORDS": 0, **self._plan})
+        return linear_plan(self.dim, arms, self._rows, {"STAGES": 1, "SAMPLES": 0, "WORDS": 0, **self._plan})
 
 
 class LinTS(LinUCB):
@@ -67,6 +82,8 @@ class LinTS(LinUCB):
         Settings of `kernels.ridge`; the last of `act` is the scale of the draws.
     tables : three arrays of 256 numbers
         Tables ki, wi and fi of NumPy's ziggurat.
+    dtype : {'float64', 'float32'}
+        How rows are stored; see `rows`.
     device, plan :
         As in `Many`.
     """
@@ -81,10 +98,11 @@ class LinTS(LinUCB):
         test: Any,
         tables: tuple[Any, Any, Any],
         *,
+        dtype: str = "float64",
         device: Device | None = None,
         plan: Mapping[str, int] | None = None,
     ) -> None:
-        super().__init__(dim, act, test, device=device, plan=plan)
+        super().__init__(dim, act, test, dtype=dtype, device=device, plan=plan)
         ki, wi, fi = (np.asarray(table) for table in tables)
         whole = [ki.astype(np.uint64).view(np.int64), *(table.astype(np.float64).view(np.int64) for table in (wi, fi))]
         self._tables = self._xp.asarray(np.concatenate(whole))
@@ -103,45 +121,28 @@ class LinTS(LinUCB):
 
     def _macros(self, arms: int) -> tuple[Plan, int]:
         words = self._arrays["words"].shape[1]
-        return linear_plan(self.dim, arms, {"STAGES": 1, "SAMPLES": 1, "WORDS": words, **self._plan})
+        return linear_plan(self.dim, arms, self._rows, {"STAGES": 1, "SAMPLES": 1, "WORDS": words, **self._plan})
 
 
-def row_room(dim: int) -> int:
-    """Numbers that one model takes on the device."""
-    return (dim * (dim + 1) // 2 + dim + 2) // 2 * 2
-
-
-def laid_out(xp: Any, name: str, rows: Any, dim: int) -> Any:
-    """Rows of `kernels.ridge`, [n, theta, triangle], as they lie on the device: [triangle, theta, n]."""
-    triangle = dim * (dim + 1) // 2
-    array = as_floats(xp, name, rows, (None, 1 + dim + triangle))
-    found = xp.zeros((len(array), row_room(dim)))
-    found[:, :triangle] = array[:, 1 + dim :]
-    found[:, triangle : triangle + dim] = array[:, 1 : 1 + dim]
-    found[:, triangle + dim] = array[:, 0]
-    return found
-
-
-def exchanged(xp: Any, rows: Any, dim: int) -> Any:
-    """What `laid_out` was given."""
-    triangle = dim * (dim + 1) // 2
-    last = triangle + dim
-    return xp.concatenate([rows[:, last : last + 1], rows[:, triangle:last], rows[:, :triangle]], axis=1)
-
-
-def linear_plan(dim: int, arms: int, given: Mapping[str, int]) -> tuple[Plan, int]:
+def linear_plan(dim: int, arms: int, rows: Rows, given: Mapping[str, int]) -> tuple[Plan, int]:
     """Macros of kernels whose groups work on one row at a time, and bytes of shared memory of one warp."""
     chunk = next((size for size in CHUNKS if size >= arms), CHUNKS[-1])
-    macros = {"DIM": dim, "GROUP": 8 if dim <= _FEW_FEATURES else 16, "CHUNK": chunk, **given}
-    while "GROUP" not in given and macros["GROUP"] < WARP and _bytes(macros) > _MOST_BYTES:
+    macros = {
+        "DIM": dim,
+        "SINGLE": int(rows.single),
+        "GROUP": 8 if dim <= _FEW_FEATURES else 16,
+        "CHUNK": chunk,
+        **given,
+    }
+    while "GROUP" not in given and macros["GROUP"] < WARP and _bytes(macros, rows.room) > _MOST_BYTES:
         macros["GROUP"] *= 2
-    warps, blocks = fit(_bytes(macros), min(_SCRATCH + _PER_FEATURE * dim, _MOST_REGISTERS))
-    return {"WARPS": warps, "LEAST_BLOCKS": blocks, **macros}, _bytes(macros)
+    warps, blocks = fit(_bytes(macros, rows.room), min(_SCRATCH + _PER_FEATURE * dim, _MOST_REGISTERS))
+    return {"WARPS": warps, "LEAST_BLOCKS": blocks, **macros}, _bytes(macros, rows.room)
 
 
-def _bytes(macros: Mapping[str, int]) -> int:
+def _bytes(macros: Mapping[str, int], row: int) -> int:
     """Shared memory of one warp; as in linear.cu and members.cu."""
     dim = macros["DIM"]
     even = (dim + 2) // 2 * 2
-    scope = (row_room(dim) + 2 * even + macros["CHUNK"] * dim + 2 + 13) // 16 * 16 + 2
+    scope = (row + 2 * even + macros["CHUNK"] * dim + 2 + 13) // 16 * 16 + 2
     return 8 * scope * macros.get("STAGES", 1) * (WARP // macros["GROUP"])

@@ -11,7 +11,7 @@ from .device import WARP, Device, Gpu, Kernel, as_floats, as_ints, source
 
 _PART = 1 << 14  # scopes whose state is converted at a time
 
-CHUNKS = (4, 6, 8, 10, 12, 16)
+CHUNKS = (4, 10, 16)
 """Arms of a pool that may lie in shared memory at a time; few sizes, because each is compiled anew."""
 
 Plan = dict[str, int]

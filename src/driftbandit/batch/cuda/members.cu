@@ -39,7 +39,7 @@ __device__ Standing record(i64* entry, const double* rules, bool missed) {
 
 // Show a reward to every member: 0, REVIEW, or -1 if it is not usable. Only arms and rewards decide whether it is, so
 // that the first member finds out for all.
-__device__ int judge_round(const double* test, const double* rules, double* bank, i64* ledger, int count, i64* leader,
+__device__ int judge_round(const double* test, const double* rules, Stored* bank, i64* ledger, int count, i64* leader,
                            double* shared, const double* x, double reward, bool active) {
     double* z = shared + PRODUCT;
     bool any_fine = false, any_lost = false, refused = false;
@@ -47,7 +47,7 @@ __device__ int judge_round(const double* test, const double* rules, double* bank
     int best = 0;
     for (int m = 0; __any_sync(EVERYONE, active && m < count); m++) {
         const bool judged = active && m < count && !refused;
-        if (judged) start_pairs(shared, bank + m * ROW, ROW);
+        if (judged) start_row(shared, bank + m * ROW);
         send();
         arrived<0>();
         __syncwarp();
@@ -80,7 +80,7 @@ __device__ int judge_round(const double* test, const double* rules, double* bank
 }
 
 template <bool LEARN, bool CHOOSE>
-__device__ __forceinline__ void work(i64 n, const double* act, const double* test, const double* rules, double* banks,
+__device__ __forceinline__ void work(i64 n, const double* act, const double* test, const double* rules, Stored* banks,
                                      i64* ledgers, const i64* counts, i64* leaders, const i64* scopes,
                                      const double* played, const double* rewards, const double* features,
                                      const i64* offsets, i64* status, i64* arms) {
@@ -92,7 +92,7 @@ __device__ __forceinline__ void work(i64 n, const double* act, const double* tes
         const i64 index = first + place;
         const bool active = index < n && group_of_lane() < SCOPES;
         const i64 scope = active ? scopes[index] : 0;
-        double* bank = banks + scope * (ROOM * ROW);
+        Stored* bank = banks + scope * (ROOM * ROW);
         const double* x = 0;
         Pool pool = {0, 0, 0};
         if (active && LEARN) x = start_numbers(shared + PLAYED, played + index * DIM, DIM);
@@ -111,7 +111,7 @@ __device__ __forceinline__ void work(i64 n, const double* act, const double* tes
         }
         if (CHOOSE) {
             if (review) pool.count = 0;
-            if (active) start_pairs(shared, bank + leaders[scope] * ROW, ROW);
+            if (active) start_row(shared, bank + leaders[scope] * ROW);
             send();
             arrived<0>();
             __syncwarp();
@@ -125,18 +125,18 @@ __device__ __forceinline__ void work(i64 n, const double* act, const double* tes
 #define BOUNDS __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
 
 extern "C" __global__ void BOUNDS choose(i64 n, const double* act, const double* test, const double* rules,
-                                         double* banks, i64* ledgers, const i64* counts, i64* leaders,
+                                         Stored* banks, i64* ledgers, const i64* counts, i64* leaders,
                                          const i64* scopes, const double* features, const i64* offsets, i64* arms) {
     work<false, true>(n, act, test, rules, banks, ledgers, counts, leaders, scopes, 0, 0, features, offsets, 0, arms);
 }
 
 extern "C" __global__ void BOUNDS learn(i64 n, const double* act, const double* test, const double* rules,
-                                        double* banks, i64* ledgers, const i64* counts, i64* leaders, const i64* scopes,
+                                        Stored* banks, i64* ledgers, const i64* counts, i64* leaders, const i64* scopes,
                                         const double* played, const double* rewards, i64* status) {
     work<true, false>(n, act, test, rules, banks, ledgers, counts, leaders, scopes, played, rewards, 0, 0, status, 0);
 }
 
-extern "C" __global__ void BOUNDS step(i64 n, const double* act, const double* test, const double* rules, double* banks,
+extern "C" __global__ void BOUNDS step(i64 n, const double* act, const double* test, const double* rules, Stored* banks,
                                        i64* ledgers, const i64* counts, i64* leaders, const i64* scopes,
                                        const double* played, const double* rewards, const double* features,
                                        const i64* offsets, i64* status, i64* arms) {

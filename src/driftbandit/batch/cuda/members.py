@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from .device import Device, as_floats, as_ints
-from .linear import exchanged, laid_out, linear_plan, row_room
+from .linear import linear_plan
 from .many import Many, Plan
+from .rows import Rows
 
 _RING = 5  # kernels.windows.RING
 _RULES = 8  # kernels.windows.RULES
@@ -29,6 +30,8 @@ class DLinUCB(Many):
         Settings of `kernels.ridge` by which arms are chosen and rewards are judged.
     rules : array of 8 numbers
         Settings of the miss test.
+    dtype : {'float64', 'float32'}
+        How members are stored; see `rows`.
     device, plan :
         As in `Many`.
     """
@@ -43,10 +46,12 @@ class DLinUCB(Many):
         test: Any,
         rules: Any,
         *,
+        dtype: str = "float64",
         device: Device | None = None,
         plan: Mapping[str, int] | None = None,
     ) -> None:
         super().__init__(dim, device=device, plan=plan)
+        self._rows = Rows(self._xp, dim, dtype)
         self._act = as_floats(self._xp, "act", act, (5,))
         self._test = as_floats(self._xp, "test", test, (5,))
         self._rules = as_floats(self._xp, "rules", rules, (_RULES,))
@@ -55,6 +60,11 @@ class DLinUCB(Many):
     def room(self) -> int:
         """Members that every scope has room for."""
         return int(self._arrays["ledgers"].shape[1])
+
+    def refresh(self) -> int:
+        """Repair matrices that rounding to float32 made impossible; returns how many there were. See `rows`."""
+        rows = self._arrays["banks"].reshape(-1, self._rows.room)
+        return self._rows.refresh(rows, float(self._test[0]))
 
     def widen(self, room: int) -> None:
         """Give every scope room for so many members."""
@@ -65,7 +75,7 @@ class DLinUCB(Many):
     def _laid_out(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         banks = self._xp.asarray(arrays["banks"])
         count, room, _ = banks.shape
-        rows = laid_out(self._xp, "banks", banks.reshape(count * room, -1), self.dim)
+        rows = self._rows.laid_out("banks", banks.reshape(count * room, -1))
         ledgers = self._xp.asarray(arrays["ledgers"])
         if ledgers.shape[:2] != (count, room) or ledgers.ndim != 3:
             raise ValueError(f"ledgers: expected shape ({count}, {room}, 5 + window), got {ledgers.shape}")
@@ -78,7 +88,7 @@ class DLinUCB(Many):
 
     def _exchanged(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         count, room, _ = arrays["banks"].shape
-        rows = exchanged(self._xp, arrays["banks"].reshape(count * room, row_room(self.dim)), self.dim)
+        rows = self._rows.exchanged(arrays["banks"].reshape(count * room, self._rows.room))
         return {**arrays, "banks": rows.reshape(count, room, -1)}
 
     def _state(self) -> tuple[Any, ...]:
@@ -87,4 +97,4 @@ class DLinUCB(Many):
 
     def _macros(self, arms: int) -> tuple[Plan, int]:
         window = self._arrays["ledgers"].shape[2] - _RING
-        return linear_plan(self.dim, arms, {"ROOM": self.room, "WINDOW": window, **self._plan})
+        return linear_plan(self.dim, arms, self._rows, {"ROOM": self.room, "WINDOW": window, **self._plan})

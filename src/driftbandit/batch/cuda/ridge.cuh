@@ -1,14 +1,20 @@
 // Ridge regression on rows in shared memory, a group of lanes for each; `kernels.ridge`.
 //
-// A row is [lower triangle of A^-1, theta, n], filled up to an even number of numbers, on the device as in shared
-// memory. To choose, every lane has an arm of its own, whose features it keeps in registers, and reads A^-1 once.
+// A row is [lower triangle of A^-1, theta, n], filled up to a multiple of 16 bytes in device memory. To choose,
+// every lane has an arm of its own, whose features it keeps in registers, and reads A^-1 once.
 //
-// Macros: DIM, GROUP, CHUNK (arms of a pool in shared memory).
+// Macros: DIM, GROUP, CHUNK (arms of a pool in shared memory), SINGLE (1: rows are stored in float32).
 
 constexpr int TRIANGLE = DIM * (DIM + 1) / 2;
 constexpr int THETA = TRIANGLE;
 constexpr int COUNT = TRIANGLE + DIM;
+#if SINGLE
+typedef float Stored;
+constexpr int ROW = (COUNT + 4) / 4 * 4;
+#else
+typedef double Stored;
 constexpr int ROW = (COUNT + 2) / 2 * 2;
+#endif
 constexpr int EVEN = (DIM + 2) / 2 * 2;  // room for a vector that may start at an odd place
 constexpr bool IN_REGISTERS = DIM <= 32;
 
@@ -138,9 +144,27 @@ __device__ __forceinline__ void absorb(double* row, const double* z, Projection 
     if (group_lane() == 0) row[COUNT] += 1.0;
 }
 
+// Rows on their way from device memory to shared memory, and back.
+#if SINGLE
+__device__ __forceinline__ void start_row(double* row, const float* state) {
+#pragma unroll 6
+    for (int i = 4 * group_lane(); i < ROW; i += 4 * GROUP) {
+        const float4 four = *(const float4*)(state + i);
+        row[i] = four.x, row[i + 1] = four.y, row[i + 2] = four.z, row[i + 3] = four.w;
+    }
+}
+__device__ __forceinline__ void write_row(float* state, const double* row) {
+    for (int i = 4 * group_lane(); i < ROW; i += 4 * GROUP) {
+        const float4 four = {(float)row[i], (float)row[i + 1], (float)row[i + 2], (float)row[i + 3]};
+        *(float4*)(state + i) = four;
+    }
+}
+#else
+__device__ __forceinline__ void start_row(double* row, const double* state) { start_pairs(row, state, ROW); }
 __device__ __forceinline__ void write_row(double* state, const double* row) {
     for (int i = 2 * group_lane(); i < ROW; i += 2 * GROUP) *(double2*)(state + i) = *(const double2*)(row + i);
 }
+#endif
 
 // The next CHUNK arms of a pool, from `first` on, on their way to shared memory; returns where they will lie.
 __device__ __forceinline__ const double* start_chunk(double* room, const double* arms, int first, int count) {
