@@ -171,6 +171,7 @@ def build_slow(brief):
 
 def wait_until_idle():
     deadline = time.monotonic() + 30
+    on_ray.connected()
     while ray.available_resources().get("CPU") != 2:
         assert time.monotonic() < deadline, "jobs were left running"
         time.sleep(0.05)
