@@ -15,9 +15,11 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from driftbandit.core import Policy
 from driftbandit.environments.yahoo import day_files
 from driftbandit.evaluation.results import Table
 
@@ -37,10 +39,13 @@ def measure(folder: str, processes: int | None) -> dict[str, Any]:
     found: dict[str, Any] = {"lines": report.lines, "read": time.perf_counter() - started}
     found["log"] = sum(getattr(log, name).nbytes for name in log._TYPES)
     found["worker"] = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    for name, policy in {"LinUCB": LinUCB(log.dim), "dLinUCB": DLinUCB(log.dim, noise=NOISE)}.items():
-        replay(policy, log.slice(0, 1000))  # compiles, if need be
-        policy = type(policy)(log.dim, **({"noise": NOISE} if name == "dLinUCB" else {}))
-        result = replay(policy, log)
+    makers: dict[str, Callable[[], Policy]] = {
+        "LinUCB": lambda: LinUCB(log.dim),
+        "dLinUCB": lambda: DLinUCB(log.dim, noise=NOISE),
+    }
+    for name, make in makers.items():
+        replay(make(), log.slice(0, 1000))  # compiles, if need be
+        result = replay(make(), log)
         found[name] = result.seconds
         found[f"{name} matched"] = len(result.matched)
     found["peak"] = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
