@@ -12,11 +12,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Thread
 
+import numpy as np
 import pytest
 
-from driftbandit import LinUCB, Trace, compare
+from driftbandit import LinUCB, PerScope, Trace, compare
 from driftbandit.environments import World
+from driftbandit.environments.yahoo import read_yahoo
+from driftbandit.environments.yahoo_synthetic import write_synthetic
 from driftbandit.evaluation import on_ray
+from driftbandit.evaluation.replays import Entrant, Stream, replay_all
+from driftbandit.evaluation.scope_replay import replay_by_scope
 from driftbandit.evaluation.study import Place, play_study
 from driftbandit.policies.registry import REGISTRY
 
@@ -87,6 +92,29 @@ def test_either_resumes_what_the_other_left(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr(on_ray, "connected", lambda: pytest.fail("nothing is left to do"))
     assert play_study(more, out=tmp_path, on="ray") == both
     assert play_study(more, out=tmp_path, processes=1) == both
+
+
+def grouped(seed):
+    return PerScope(LinUCB(6, explore=0.1))
+
+
+def test_replays_find_the_same(cluster, tmp_path):
+    write_synthetic(tmp_path / "day", 2000, seed=2, candidates=4)
+    log, _ = read_yahoo(tmp_path / "day")
+    scopes = np.arange(2000) % 7
+    log.save(tmp_path / "log.arrow")
+    np.save(tmp_path / "scopes.npy", scopes)
+    stream = Stream("made-up", str(tmp_path / "log.arrow"), "1", seed=4)
+    entrants = {stream: {"N-LinUCB": Entrant(grouped, str(tmp_path / "scopes.npy")), "again": Entrant(grouped)}}
+    here = replay_all(entrants, processes=1)
+    there = replay_all(entrants, on="ray")
+    split = {("made-up", "N-LinUCB"): replay_by_scope(grouped(0), log, scopes, seed=4, on="ray")}
+    for found in (there, split):
+        for place, result in found.items():
+            np.testing.assert_array_equal(result.matched, here[place].matched, strict=True)
+            np.testing.assert_array_equal(result.rewards, here[place].rewards, strict=True)
+            assert result.changes == here[place].changes
+    assert here[("made-up", "N-LinUCB")].matched.tolist() != here[("made-up", "again")].matched.tolist()
 
 
 def test_what_jobs_share_is_put_once(cluster, monkeypatch):
@@ -171,6 +199,7 @@ def build_slow(brief):
 
 def wait_until_idle():
     deadline = time.monotonic() + 30
+    on_ray.connected()
     while ray.available_resources().get("CPU") != 2:
         assert time.monotonic() < deadline, "jobs were left running"
         time.sleep(0.05)

@@ -31,6 +31,12 @@ _AT_ONCE = 1000
 _PATIENCE = 1.0
 """Seconds for cancelled jobs to stop before their workers are ended."""
 
+_QUIET = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # reports nothing to its makers
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # no warning of a change to come
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # no messages on standard output, where our JSON goes
+}
+
 _LIBRARIES = ("numba", "numpy", "scipy")
 
 
@@ -89,8 +95,8 @@ def connected() -> Any:
     ImportError
         If Ray is not installed.
     """
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read when Ray is imported
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    for name, value in _QUIET.items():
+        os.environ.setdefault(name, value)  # read when Ray is imported
     try:
         import ray  # noqa: PLC0415 - only this needs it, and it is slow to import
     except ImportError as error:
