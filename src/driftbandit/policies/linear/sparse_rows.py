@@ -14,6 +14,7 @@ from driftbandit.core import Floats, Ints, as_example, as_pool, not_finite
 from driftbandit.kernels.compile import jit
 
 _FINE, _UNTIDY, _BROKEN = range(3)
+_FLOAT64 = np.dtype(np.float64)
 
 
 class SparseRows(NamedTuple):
@@ -45,9 +46,10 @@ def pool_rows(features: Any, dim: int) -> SparseRows:
     """
     if not _is_sparse(features):
         return _nonzeros(as_pool(features, dim))
-    if features.ndim != 2 or features.shape[1] != dim:
-        raise ValueError(f"features: expected shape (K, {dim}), got {features.shape}")
-    if not features.shape[0]:
+    shape = features.shape
+    if len(shape) != 2 or shape[1] != dim:
+        raise ValueError(f"features: expected shape (K, {dim}), got {shape}")
+    if not shape[0]:
         raise ValueError("features: expected at least one candidate, got an empty pool")
     return _checked(features, dim)
 
@@ -91,9 +93,11 @@ def _checked(features: Any, dim: int) -> SparseRows:
 
 
 def _arrays(features: Any) -> SparseRows:
-    # Writeable too, although nothing is written: for read-only arrays, another type, kernels are compiled anew.
-    starts, columns = (np.require(part, np.int64, ["C", "A", "W"]) for part in (features.indptr, features.indices))
-    return SparseRows(starts, columns, np.require(features.data, np.float64, ["C", "A", "W"]))
+    values = features.data
+    if values.dtype is not _FLOAT64 or not values.flags.carray:
+        # Writeable too, although nothing is written: for read-only arrays, another type, kernels are compiled anew.
+        values = np.require(values, np.float64, ["C", "A", "W"])
+    return SparseRows(features.indptr.astype(np.int64), features.indices.astype(np.int64), values)
 
 
 @jit
