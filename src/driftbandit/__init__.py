@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from driftbandit.policies.forgetting.discounted_linucb import DiscountedLinUCB
     from driftbandit.policies.forgetting.restart_linucb import RestartLinUCB
     from driftbandit.policies.forgetting.sw_linucb import SWLinUCB
+    from driftbandit.policies.linear.diagonal_linucb import DiagonalLinUCB
     from driftbandit.policies.linear.lints import LinTS
     from driftbandit.policies.linear.linucb import LinUCB
     from driftbandit.policies.linear.oracle import OracleLinUCB
@@ -80,6 +81,7 @@ _HOMES = {
     "Decision": "recommender",
     "DecisionLog": "logs",
     "DenBand": "policies.choosing_memory.denband",
+    "DiagonalLinUCB": "policies.linear.diagonal_linucb",
     "DiscountedLinUCB": "policies.forgetting.discounted_linucb",
     "DriftUCB": "policies.choosing_memory.driftucb",
     "DyClu": "policies.scoped.dyclu",
@@ -151,6 +153,7 @@ __all__ = [
     "Decision",
     "DecisionLog",
     "DenBand",
+    "DiagonalLinUCB",
     "DiscountedLinUCB",
     "DriftUCB",
     "DyClu",
