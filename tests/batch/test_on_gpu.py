@@ -35,8 +35,8 @@ def gpu(request, built, monkeypatch):
     else:
         played = Emulated(built, lanes=1)
         real = on_gpu._back_end
-        monkeypatch.setattr(on_gpu, "_back_end", lambda desk, device: real(desk, played))
-    return lambda policy, size: ManyScopes(policy, size, device="cuda")
+        monkeypatch.setattr(on_gpu, "_back_end", lambda desk, dtype, device: real(desk, dtype, played))
+    return lambda policy, size, **more: ManyScopes(policy, size, device="cuda", **more)
 
 
 def on_cpu(array):
@@ -108,6 +108,31 @@ def test_policies_go_in_and_come_out(gpu, kind):
     same_state(store.policy_of(1).state(), policy.state())
     assert store.rounds.tolist() == [60, 300, 60]
     assert store.nbytes > 0
+
+
+@pytest.mark.parametrize("kind", ["LinUCB", "LinTS", "DLinUCB"])
+@pytest.mark.filterwarnings("ignore:a member was retired")
+def test_single_precision_loses_few_digits(gpu, kind):
+    rng = np.random.default_rng(3)
+    here, there = ManyScopes(KINDS[kind](), SCOPES), gpu(KINDS[kind](), SCOPES, dtype="float32")
+    everyone, taste = np.arange(SCOPES), np.array([0.5, -0.5, 0.5, 0.5])
+    for _ in range(100):
+        played = rng.uniform(-1.0, 1.0, (SCOPES, DIM))
+        rewards = played @ taste + 0.05 * rng.standard_normal(SCOPES)
+        here.learn_many(everyone, played, rewards)
+        there.learn_many(everyone, played, rewards)
+    assert there.refresh() == 0
+    for scope in range(SCOPES):
+        ours, theirs = here.policy_of(scope).feature_weights, there.policy_of(scope).feature_weights
+        np.testing.assert_allclose(theirs, ours, atol=1e-4)
+        assert (ours != theirs).any()
+
+
+def test_single_precision_is_refused_where_it_would_not_do(gpu):
+    with pytest.raises(ValueError, match="dtype: expected 'float64' for DriftUCB"):
+        gpu(DriftUCB(DIM), 2, dtype="float32")
+    with pytest.raises(ValueError, match="dtype: expected 'float64', or 'float32' with"):
+        ManyScopes(LinUCB(DIM), 2, dtype="float32")
 
 
 def test_bad_calls_say_what_is_wrong_and_change_nothing(gpu):

@@ -38,13 +38,17 @@ class GpuScopes:
         Number of scopes.
     threads : int
         Threads of the CPU for what is done there.
+    dtype : {'float64', 'float32'}
+        How the models of LinUCB, LinTS and dLinUCB are stored.
     device : cuda.Device, optional
         The GPU; by default the current one.
     """
 
-    def __init__(self, desk: Shelf, size: int, threads: int, device: cuda.Device | None = None) -> None:
+    def __init__(
+        self, desk: Shelf, size: int, threads: int, dtype: str = "float64", device: cuda.Device | None = None
+    ) -> None:
         self._desk, self.size, self._threads = desk, size, threads
-        self._gpu = _back_end(desk, device)
+        self._gpu = _back_end(desk, dtype, device)
         self.xp = self._gpu.device.xp
         first = desk.arrays()
         self._gpu.fill({name: first[name] for name in self._gpu.names}, size)
@@ -153,6 +157,10 @@ class GpuScopes:
         self.from_desk(scope)
         return changes
 
+    def refresh(self) -> int:
+        """Repair models that rounding to float32 made impossible; returns how many there were."""
+        return 0 if self._first_rewards is not None else int(self._gpu.refresh())
+
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays on the GPU."""
@@ -255,14 +263,16 @@ def to_host(xp: Any, array: Any) -> Any:
     return np.asarray(array) if xp is np or isinstance(array, np.ndarray) else xp.asnumpy(array)
 
 
-def _back_end(desk: Shelf, device: cuda.Device | None) -> Any:
+def _back_end(desk: Shelf, dtype: str, device: cuda.Device | None) -> Any:
     """The class of CUDA kernels for the policies of a shelf."""
     dim, state = desk.policy.dim, desk.state
     if isinstance(desk, DriftUCBShelf):
+        if dtype != "float64":
+            raise ValueError("dtype: expected 'float64' for DriftUCB, whose evidence adds up over many rewards")
         return cuda.DriftUCB(dim, state[0], device=device)
     act, test = state[0], state[1]
     if isinstance(desk, DLinUCBShelf):
-        return cuda.DLinUCB(dim, act, test, state[4], device=device)
+        return cuda.DLinUCB(dim, act, test, state[4], dtype=dtype, device=device)
     if desk.draws:
-        return cuda.LinTS(dim, act, test, pcg64.TABLES, device=device)
-    return cuda.LinUCB(dim, act, test, device=device)
+        return cuda.LinTS(dim, act, test, pcg64.TABLES, dtype=dtype, device=device)
+    return cuda.LinUCB(dim, act, test, dtype=dtype, device=device)
