@@ -245,6 +245,18 @@ def test_rewards_that_a_scope_cannot_use_are_named_and_the_others_are_learned():
     assert store.rounds.tolist() == [301, 1]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_none_is_everyone(kind):
+    rng = np.random.default_rng(5)
+    named, unnamed = ManyScopes(KINDS[kind](), 3), ManyScopes(KINDS[kind](), 3)
+    everyone, pools = np.arange(3), rng.uniform(-1.0, 1.0, (3, ARMS, DIM))
+    arms = named.choose_many(everyone, pools)
+    assert unnamed.choose_many(None, pools).tolist() == arms.tolist()
+    named.learn_many(everyone, pools[everyone, arms], [1.0, 2.0, 3.0])
+    unnamed.learn_many(None, pools[everyone, arms], [1.0, 2.0, 3.0])
+    same_state(named.state(), unnamed.state())
+
+
 def test_nothing_is_asked():
     store = ManyScopes(LinUCB(DIM), 1)
     assert store.choose_many([], np.zeros((0, 3, DIM))).tolist() == []

@@ -33,7 +33,8 @@ class GpuCalls:
 
     def choose(self, scopes: Any, features: Any, counts: Any, pending: Any) -> Any:
         """As `ManyScopes.choose_many`."""
-        who, (pools, offsets) = self._who(scopes), self._pools(features, counts, scopes)
+        who = self._who(scopes)
+        pools, offsets = self._pools(features, counts, who)
         if int(np.max(to_host(self._xp, pending), initial=0)) >= _PENDING:
             raise ValueError("pending: expected less than five on a GPU; with more, use device='cpu'")
         if not self.scopes.draws or self._different(who):
@@ -83,6 +84,8 @@ class GpuCalls:
 
     def _who(self, scopes: Any) -> Any:
         xp = self._xp
+        if scopes is None or scopes is self.scopes.everyone:
+            return self.scopes.everyone
         array = xp.asarray(scopes)
         if array.ndim != 1 or (array.dtype.kind not in "iu" and array.size):
             raise ValueError(f"scopes: expected whole numbers of shape (n,), got {array.dtype} of shape {array.shape}")
@@ -112,10 +115,12 @@ class GpuCalls:
             expected = f"({count}, {self._dim}) and ({count},)"
             raise ValueError(f"features, rewards: expected shapes {expected}, got {played.shape} and {values.shape}")
         low, high = self._bounds
-        fits, finite = ((values >= low) & (values <= high)).all(), xp.isfinite(played).all()
-        if not bool(fits & finite):  # one question to the GPU instead of two
-            wrong = "features: expected finite values" if fits else f"rewards: expected from {low:g} to {high:g}"
-            raise ValueError(f"{wrong}; nothing was done")
+        fits, total = ((values >= low) & (values <= high)).all(), played.sum()
+        if not bool(fits & xp.isfinite(total)):  # one question to the GPU, one pass over the features
+            if not fits:
+                raise ValueError(f"rewards: expected numbers from {low:g} to {high:g}; nothing was done")
+            if not bool(xp.isfinite(played).all()):  # the sum of large numbers may be infinite too
+                raise ValueError("features: expected finite values; nothing was done")
         return played, values
 
     def _floats(self, name: str, values: Any) -> Any:
@@ -144,7 +149,12 @@ class GpuCalls:
 
     def _different(self, who: Any) -> bool:
         """Whether no scope repeats; quick if they are in order."""
-        return len(who) < 2 or bool((who[1:] > who[:-1]).all()) or len(self._xp.unique(who)) == len(who)
+        return (
+            who is self.scopes.everyone
+            or len(who) < 2
+            or bool((who[1:] > who[:-1]).all())
+            or len(self._xp.unique(who)) == len(who)
+        )
 
     def _in_turns(self, who: Any) -> Iterator[Any]:
         """Items such that no scope repeats: first the first ones of all scopes, then the second ones, and so on."""

@@ -125,14 +125,14 @@ class ManyScopes:
         return self._shelf.nbytes if self._gpu is None else self._gpu.scopes.nbytes
 
     def choose_many(
-        self, scopes: ArrayLike, features: ArrayLike, counts: ArrayLike | None = None, *, pending: ArrayLike = 0
+        self, scopes: ArrayLike | None, features: ArrayLike, counts: ArrayLike | None = None, *, pending: ArrayLike = 0
     ) -> Ints:
         """For each decision, the index of the arm to play within its pool.
 
         Parameters
         ----------
-        scopes : array of shape (n,)
-            Who each decision is for.
+        scopes : array of shape (n,) or None
+            Who each decision is for; None for everyone, in order.
         features : array of shape (n, K, dim) or (total, dim)
             The candidates of each decision: K for each, or all pools one below the other.
         counts : array of shape (n,), optional
@@ -148,7 +148,7 @@ class ManyScopes:
         if self._gpu is not None:
             found: Ints = self._gpu.choose(scopes, features, counts, pending)
             return found
-        who = as_scopes(scopes, self.size)
+        who = np.arange(self.size) if scopes is None else as_scopes(scopes, self.size)
         pools, offsets = as_offsets(features, counts, len(who), self.dim)
         waiting = as_counts("pending", pending, len(who), 0)
         shelf = self._shelf
@@ -161,13 +161,13 @@ class ManyScopes:
             raise not_usable(f"decision {bad[0]}", int(who[bad[0]]), pools[offsets[bad[0]] : offsets[bad[0] + 1]])
         return arms
 
-    def learn_many(self, scopes: ArrayLike, features: ArrayLike, rewards: ArrayLike) -> list[tuple[int, Change]]:
+    def learn_many(self, scopes: ArrayLike | None, features: ArrayLike, rewards: ArrayLike) -> list[tuple[int, Change]]:
         """Learn the rewards of arms that were played; a scope's rewards are learned in the order given.
 
         Parameters
         ----------
-        scopes : array of shape (n,)
-            Who gave each reward.
+        scopes : array of shape (n,) or None
+            Who gave each reward; None for everyone, in order.
         features : array of shape (n, dim)
             Features of the arms that were played.
         rewards : array of shape (n,)
@@ -187,7 +187,7 @@ class ManyScopes:
         """
         if self._gpu is not None:
             return self._gpu.learn(scopes, features, rewards)
-        who = as_scopes(scopes, self.size)
+        who = np.arange(self.size) if scopes is None else as_scopes(scopes, self.size)
         arms, _ = as_offsets(features, np.ones(len(who), dtype=np.int64), len(who), self.dim)
         values = as_rewards(rewards, len(who), *self._bounds)
         check_squares(arms, self._shelf.largest_square())
@@ -200,7 +200,7 @@ class ManyScopes:
 
     def step_many(
         self,
-        scopes: ArrayLike,
+        scopes: ArrayLike | None,
         played: ArrayLike,
         rewards: ArrayLike,
         features: ArrayLike,

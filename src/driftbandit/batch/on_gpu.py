@@ -52,6 +52,7 @@ class GpuScopes:
         self.xp = self._gpu.device.xp
         first = desk.arrays()
         self._gpu.fill({name: first[name] for name in self._gpu.names}, size)
+        self.everyone = self.xp.arange(size, dtype=np.int64)
         self.rounds = self.xp.full(size, int(first["rounds"][0]), dtype=np.int64)
         others = first.keys() - {*self._gpu.names, "rounds", "seen"}
         self._others = {name: np.repeat(first[name], size) for name in sorted(others)}
@@ -92,7 +93,7 @@ class GpuScopes:
                 self._gpu, to_host(xp, scopes), to_host(xp, features), to_host(xp, rewards), status, self._threads
             )
         odd = int(xp.count_nonzero(status))
-        if len(scopes) == self.size and not odd and self._in_order(scopes):
+        if scopes is self.everyone and not odd:
             self.rounds += 1
         else:
             self.rounds[scopes] += status >= 0
@@ -104,10 +105,6 @@ class GpuScopes:
         return status, [
             (item, change) for item, some in zip(changed.tolist(), revealed, strict=True) for change in some
         ]
-
-    def _in_order(self, scopes: Any) -> bool:
-        """Whether these are all scopes, in order."""
-        return bool((scopes[1:] > scopes[:-1]).all())
 
     def _alarms(self, scopes: Ints) -> list[tuple[Change, ...]]:
         """What DriftUCB's alarms in these scopes stand for; nothing else is to be done about them."""

@@ -91,7 +91,9 @@ class Shelf(ABC):
 
     def new_log(self) -> ChangeLog:
         """A copy of the log that every scope begins with."""
-        return copy.deepcopy(self.policy._log)  # type: ignore[no-any-return]
+        first: ChangeLog = self.policy._log
+        log = ChangeLog(*first.forms, capacity=first.capacity)
+        return log.restore(first.state()) if first.total else log
 
     def report(self, scope: int, changes: tuple[Change, ...]) -> None:
         """Write changes into the log of a scope."""
