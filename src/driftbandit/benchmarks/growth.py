@@ -157,16 +157,34 @@ def measure() -> dict[str, dict[str, Curve]]:
     }
 
 
+def table(title: str, curves: dict[str, Curve]) -> str:
+    """The curves of a panel as Markdown.
+
+    >>> print(table("features", {"LinUCB": [(4, 1.234), (1000, 2345.6)]}))
+    | microseconds by features | 4 | 1,000 |
+    |---|---:|---:|
+    | LinUCB | 1.23 | 2,346 |
+    """
+    sizes = [size for size, _ in next(iter(curves.values()))]
+    lines = [f"| microseconds by {title} | " + " | ".join(f"{size:,}" for size in sizes) + " |"]
+    lines.append("|---" + "|---:" * len(sizes) + "|")
+    for name, curve in curves.items():
+        lines.append(f"| {name} | " + " | ".join(_short(value) for _, value in curve) + " |")
+    return "\n".join(lines)
+
+
+def _short(value: float) -> str:
+    """Three digits."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
 def main() -> None:
     """Measure, print, and draw if asked to."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--out", type=Path, help="folder for growth.png and growth.json")
     out = parser.parse_args().out
     panels = measure()
-    for title, curves in panels.items():
-        print(f"microseconds per round by {title}")
-        for name, curve in curves.items():
-            print(f"  {name:32}", *(f"{size:,}: {value:.3g}" for size, value in curve), sep="  ")
+    print("\n\n".join(table(title, curves) for title, curves in panels.items()))
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         draw(panels).savefig(out / "growth.png", dpi=130)
