@@ -13,16 +13,21 @@ from pathlib import Path
 from threading import Thread
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from driftbandit import LinUCB, PerScope, Trace, compare
+from driftbandit import DLinUCB, LinTS, LinUCB, PerScope, RandomChoice, Trace, compare
+from driftbandit.audit.audit import audit
 from driftbandit.environments import World
 from driftbandit.environments.yahoo import read_yahoo
 from driftbandit.environments.yahoo_synthetic import write_synthetic
 from driftbandit.evaluation import on_ray
+from driftbandit.evaluation.builders import builders_of
+from driftbandit.evaluation.logged import shadow_values
 from driftbandit.evaluation.replays import Entrant, Stream, replay_all
 from driftbandit.evaluation.scope_replay import replay_by_scope
 from driftbandit.evaluation.study import Place, play_study
+from driftbandit.logs import Events, read_log
 from driftbandit.policies.registry import REGISTRY
 
 HERE = Path(__file__).parent
@@ -117,12 +122,73 @@ def test_replays_find_the_same(cluster, tmp_path):
     assert here[("made-up", "N-LinUCB")].matched.tolist() != here[("made-up", "again")].matched.tolist()
 
 
+def made_events(count, start):
+    rng = np.random.default_rng(start)
+    shown = rng.integers(3, size=count)
+    return Events(
+        features=rng.normal(size=(3 * count, 2)),
+        arms=np.tile([0, 1, 2], count),
+        offsets=np.arange(0, 3 * count + 1, 3),
+        shown=shown,
+        propensities=np.full(count, 1 / 3),
+        rewards=0.2 + 0.6 * (shown == start // 400) + 0.1 * rng.normal(size=count),
+        scopes=rng.integers(2, size=count),
+        times=np.arange(start, start + count),
+        rows=np.arange(start, start + count),
+    )
+
+
+def test_shadow_values_are_the_same(cluster):
+    def field():
+        wary, far = DLinUCB(2, noise=0.2, window=20), PerScope(LinUCB(2))
+        return {
+            "near": LinUCB(2),
+            "wary": wary,
+            "scoped": far,
+            "lints": LinTS(2, seed=1),
+            "random": RandomChoice(seed=2),
+        }
+
+    batches = [made_events(400, 400 * number) for number in range(3)]
+    here = shadow_values(field(), batches)
+    sent = field()
+    there = shadow_values(sent, batches, on_ray=[name for name in sent if name != "near"])
+    assert [*there] == [*here]
+    assert here["wary"].changes
+    for name, value in here.items():
+        for part in ("weights", "rewards", "predicted", "expected"):
+            np.testing.assert_array_equal(getattr(there[name].sample, part), getattr(value.sample, part), strict=True)
+        np.testing.assert_array_equal(there[name].accepted, value.accepted)
+        assert there[name].changes == value.changes
+    assert (sent["near"].rounds, sent["wary"].rounds) == (1200, 0), "copies learned elsewhere"
+
+
+def test_an_audit_tunes_the_same(cluster):
+    shown = ["tea", "cup"] * 400
+    table = pa.table(
+        {
+            "arms": [["tea", "cup"]] * 800,
+            "arm": shown,
+            "propensity": [0.5] * 800,
+            "reward": [float(arm == "cup") for arm in shown],
+        }
+    )
+    grid = REGISTRY["linucb"].variants[0].builders(REGISTRY["linucb"])
+    found = {}
+    for on in ("local", "ray"):
+        result = audit(read_log(table), builders_of(["linucb"]), grids={"tuned": grid}, on=on)
+        found[on] = [*map(repr, result.tuned), *map(repr, result.policies)]
+        assert result.learned["linucb"].rounds == 800
+    assert found["ray"] == found["local"]
+    with pytest.raises(ValueError, match=r"^on: expected 'local' or 'ray', got 'moon'"):
+        audit(read_log(table), builders_of(["linucb"]), on="moon")
+
+
 def test_what_jobs_share_is_put_once(cluster, monkeypatch):
     put = []
     monkeypatch.setattr(ray, "put", lambda thing, put_=ray.put: put.append(thing) or put_(thing))
     worlds = {"small": SMALL, "noisy": replace(SMALL, noise=0.3)}
     compare(["random"], worlds, range(4), on="ray")
-    assert [thing for thing in put if isinstance(thing, World)] == [*worlds.values()]
     assert len(put) == 2 + 2, "two worlds, the policies, and what is done with them"
 
 

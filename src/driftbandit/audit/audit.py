@@ -15,6 +15,7 @@ from driftbandit.core import Floats, Ints, takes_scope
 from driftbandit.evaluation.builders import build_policies
 from driftbandit.evaluation.logged import Valuation, ValueRow, compare_values, prepare, shadow_values
 from driftbandit.evaluation.logged.runs import LOGGER
+from driftbandit.evaluation.workers import On, check_on
 from driftbandit.features import Encoder
 from driftbandit.features.arms import ArmId, Record
 from driftbandit.logs import DecisionLog, Report
@@ -162,6 +163,7 @@ def audit(
     grids: Mapping[str, Mapping[str, Builder]] | None = None,
     encoder: Encoder | None = None,
     seed: int = 0,
+    on: On = "local",
     say: Callable[[str], None] = lambda step: None,
 ) -> Audit:
     """Ask a log the five questions.
@@ -179,11 +181,15 @@ def audit(
         needs none.
     seed : int
         Seed of everything that is drawn.
+    on : {'local', 'ray'}
+        Where the settings of `grids` are tried: in this process, or on a Ray cluster, one per core. The results are the
+        same.
     say : callable
         Called with what is being done, for progress.
     """
     if not policies:
         raise ValueError("policies: expected at least one candidate, got none")
+    check_on(on)
     say("reading the beginning")
     prepared = prepare(log, encoder=encoder, seed=seed)
     learned = build_policies(policies, prepared.brief)
@@ -199,7 +205,7 @@ def audit(
     grids = grids or {}
     settings = {_trial(family, label): build for family, grid in grids.items() for label, build in grid.items()}
     trials = build_policies(settings, prepared.brief)
-    values = shadow_values({**learned, **trials}, log.events(prepared.encoder))
+    values = shadow_values({**learned, **trials}, log.events(prepared.encoder), on_ray=trials if on == "ray" else ())
     say("comparing them")
     kept = {name: value for name, value in values.items() if name not in trials}
     rows = compare_values(kept)

@@ -34,9 +34,10 @@ def measure(folder: str, processes: int | None) -> dict[str, Any]:
     from driftbandit.evaluation.replay import replay
     from driftbandit.evaluation.yahoo_days import read_days
 
-    started = time.perf_counter()
+    started, busy = time.perf_counter(), _processor_time()
     log, report = read_days(folder, processes=processes)
     found: dict[str, Any] = {"lines": report.lines, "read": time.perf_counter() - started}
+    found["read busy"] = _processor_time() - busy
     found["log"] = sum(getattr(log, name).nbytes for name in log._TYPES)
     found["worker"] = 1024 * resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     makers: dict[str, Callable[[], Policy]] = {
@@ -45,33 +46,37 @@ def measure(folder: str, processes: int | None) -> dict[str, Any]:
     }
     for name, make in makers.items():
         replay(make(), log.slice(0, 1000))  # compiles, if need be
+        busy = _processor_time()
         result = replay(make(), log)
+        found[f"{name} busy"] = _processor_time() - busy
         found[name] = result.seconds
         found[f"{name} matched"] = len(result.matched)
     found["peak"] = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return found
 
 
+def _processor_time() -> float:
+    """Seconds that this process and those that it waited for have kept processors busy."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
 def table(found: dict[str, Any], processes: int | None) -> Table:
     """What was measured."""
     lines = found["lines"]
-    cells = [
-        (f"read, {processes or 'all'} processes", f"{found['read']:,.1f}", f"{lines / found['read']:,.0f}"),
-        *(
-            (
-                f"replay, {name}: {found[f'{name} matched']:,} agree",
-                f"{found[name]:,.1f}",
-                f"{lines / found[name]:,.0f}",
-            )
-            for name in ("LinUCB", "dLinUCB")
-        ),
-    ]
+    steps = {"read": f"read, {processes or 'all'} processes"}
+    steps |= {name: f"replay, {name}: {found[f'{name} matched']:,} agree" for name in ("LinUCB", "dLinUCB")}
+    cells = tuple(
+        (title, f"{found[step]:,.1f}", f"{found[f'{step} busy']:,.1f}", f"{lines / found[step]:,.0f}")
+        for step, title in steps.items()
+    )
     note = (
         f"{lines:,} lines; the log takes {found['log'] / 1e9:.2f} GB. Peak memory: {found['peak'] / 1e9:.2f} GB in the "
         f"process that joins and replays, pages of mapped files included, and {found['worker'] / 1e9:.2f} GB in the "
         "largest reader."
     )
-    return Table("A log as long as R6A", ("what", "seconds", "lines per second"), tuple(cells), note)
+    headings = ("what", "seconds", "processor seconds", "lines per second")
+    return Table("A log as long as R6A", headings, cells, note)
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from driftbandit.cli.shared import (
     LogFile,
     LogFileOrNone,
     Logged,
+    On,
     deliver,
     find_own_modules,
     friendly_errors,
@@ -36,6 +37,7 @@ def audit(
     model: Annotated[
         Path | None, typer.Option(help="Write the best policy, having learned the log, to this file.")
     ] = None,
+    on: On = "local",
     seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.", min=0)] = 0,
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("runs/audit"),
     as_json: AsJson = False,
@@ -67,6 +69,7 @@ def audit(
             candidates,
             grids=grids,
             seed=seed,
+            on=on,
             say=lambda step: typer.secho(step, fg="bright_black", err=True),
         )
         if model is not None:

@@ -106,6 +106,13 @@ class Log:
         view.flags.writeable = False
         object.__setattr__(self, name, view)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():  # unpickled arrays can be written to
+            if isinstance(value, np.ndarray):
+                self._set(name, value)
+            else:
+                object.__setattr__(self, name, value)
+
     def _check_tables(self) -> None:
         count = len(self.articles)
         if repeated(self.articles):

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import logging
 import os
+import pickle
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from platform import node, python_version
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
+from driftbandit.environments.log import Log
 from driftbandit.evaluation.fingerprints import code_fingerprint
 from driftbandit.extras import pip_install
 from driftbandit.files import whole_file
 
 Job = TypeVar("Job")
+Result = TypeVar("Result")
 
 RETRIES = 5
 """How often a job is run again whose worker process or machine was lost."""
@@ -66,7 +71,7 @@ def run_on_ray(
 
     def reference(thing: object) -> Any:
         if id(thing) not in put:
-            put[id(thing)] = thing, ray.put(thing)
+            put[id(thing)] = thing, ray.put(_packed(thing))
         return put[id(thing)][1]
 
     waiting = deque(jobs)
@@ -76,7 +81,7 @@ def run_on_ray(
         while waiting or running:
             while waiting and len(running) < (most or _AT_ONCE):
                 job = waiting.popleft()
-                running[task.remote(common, job, *map(reference, shared(job)))] = job
+                running[task.remote(common, _packed(job), *map(reference, shared(job)))] = job
             (done, *_), _ = ray.wait(list(running))
             job = running.pop(done)
             for path, content in _result(ray, done).items():
@@ -85,6 +90,24 @@ def run_on_ray(
             yield [job]
     finally:
         _cancel(ray, list(running))
+
+
+@contextmanager
+def started_on_ray(
+    work: Callable[..., Result], jobs: Sequence[object], *shared: object
+) -> Iterator[Callable[[], list[Result]]]:
+    """Start ``work(job, *shared)`` for all jobs, and yield the function that waits for the results, in order.
+
+    Jobs that are not done at the end of the block are cancelled.
+    """
+    ray = connected()
+    task = ray.remote(_brought).options(num_cpus=1, max_retries=RETRIES)
+    common, *things = map(ray.put, ((work, _made_of()), *map(_packed, shared)))
+    left = deque(task.remote(common, _packed(job), *things) for job in jobs)
+    try:
+        yield lambda: [_unpacked(_result(ray, left.popleft())) for _ in jobs]
+    finally:
+        _cancel(ray, list(left))
 
 
 def connected() -> Any:
@@ -109,17 +132,16 @@ def connected() -> Any:
     return ray
 
 
-def _result(ray: Any, done: Any) -> dict[str, bytes]:
-    """The files of a job; if it raised an error, the same error."""
+def _result(ray: Any, done: Any) -> Any:
+    """What a job returned; if it raised an error, the same error."""
     try:
-        files: dict[str, bytes] = ray.get(done)
+        return ray.get(done)
     except ray.exceptions.RayTaskError as error:
         raise error.cause from error
     except ray.exceptions.RayError as error:
         raise ChildProcessError(
             f"Ray lost a job and running it again up to {RETRIES} times did not help: {error}"
         ) from error
-    return files
 
 
 def _cancel(ray: Any, unfinished: list[Any]) -> None:
@@ -134,15 +156,46 @@ def _cancel(ray: Any, unfinished: list[Any]) -> None:
         ray.cancel(job, force=True)
 
 
+def _packed(thing: object) -> object:
+    """What is sent instead of a thing: its pickle, since arrays that Ray itself sends arrive read-only.
+
+    The arrays of a log are read-only everywhere, and all processes of a machine may look at the same ones.
+    """
+    if isinstance(thing, Log):
+        return thing
+    from ray import cloudpickle  # noqa: PLC0415 - as in `connected`
+
+    return _Packed(cloudpickle.dumps(thing))
+
+
+def _unpacked(sent: object) -> Any:
+    return pickle.loads(sent.content) if isinstance(sent, _Packed) else sent
+
+
+@dataclass(frozen=True)
+class _Packed:
+    content: bytes
+
+
 def _away(common: tuple[Callable[..., object], str], job: object, *shared: object) -> dict[str, bytes]:
     """Do a job on some machine; returns the files that it left, by their path."""
+    with TemporaryDirectory(prefix="driftbandit-") as folder:
+        _there(common, job, folder, *shared)
+        files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+def _brought(common: tuple[Callable[..., object], str], job: object, *shared: object) -> object:
+    """Do a job on some machine; returns its result, packed."""
+    return _packed(_there(common, job, *shared))
+
+
+def _there(common: tuple[Callable[..., Result], str], *sent: object) -> Result:
+    """Do a job on some machine, if it has the code of the machine that sent it."""
     work, made_of = common
     if made_of != _made_of():
         raise ValueError(f"{node()} has other code than the machine that sent the job: {_made_of()}, not {made_of}")
-    with TemporaryDirectory(prefix="driftbandit-") as folder:
-        work(job, folder, *shared)
-        files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
-        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+    return work(*map(_unpacked, sent))
 
 
 def _made_of() -> str:

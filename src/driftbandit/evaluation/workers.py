@@ -29,9 +29,14 @@ _SIGNAL_ON_PARENTS_DEATH = 1  # Linux's PR_SET_PDEATHSIG
 
 def leaves_process(processes: int | None, on: On) -> bool:
     """Whether work may be done in another process than this one; ValueError if either argument makes no sense."""
+    check_on(on)
+    return as_processes(processes) > 1 or on == "ray"
+
+
+def check_on(on: str) -> None:
+    """Refuse to work in a place that nobody knows."""
     if on not in get_args(On):
         raise ValueError(f"on: expected {' or '.join(map(repr, get_args(On)))}, got {on!r}")
-    return as_processes(processes) > 1 or on == "ray"
 
 
 def as_processes(processes: int | None) -> int:

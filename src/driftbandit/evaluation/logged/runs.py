@@ -17,7 +17,9 @@ policy that says `is_uniform` has pi = 1 / K exactly.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,7 +40,13 @@ Policies = Mapping[str, Policy | ScopedPolicy]
 
 
 def shadow_values(
-    policies: Policies, log: Iterable[Events], *, ridge: float = 1.0, baselines: bool = True, bounded: bool = False
+    policies: Policies,
+    log: Iterable[Events],
+    *,
+    ridge: float = 1.0,
+    baselines: bool = True,
+    bounded: bool = False,
+    on_ray: Collection[str] = (),
 ) -> dict[str, Valuation]:
     """What policies would have earned while learning every logged reward: the shadow value.
 
@@ -56,6 +64,9 @@ def shadow_values(
     bounded : bool
         Whether predictions are held between the smallest and the largest reward so far, 0 and 1 included: what a
         confidence sequence of doubly robust estimates needs (`robust_sequences.dr_sequence`).
+    on_ray : collection of str
+        Names of policies that run on a Ray cluster, each on a core of its own, while the others run here. Copies of
+        them learn; the policies themselves stay as they were. The results are the same.
 
     Returns
     -------
@@ -76,7 +87,8 @@ def shadow_values(
     >>> [(name, round(value.interval().estimate, 1)) for name, value in values.items()]
     [('logger', 0.6), ('uniform', 0.5), ('best arm', 1.0), ('linucb', 1.0)]
     """
-    return _Passage(policies, "shadow", ridge, baselines, bounded).through(log, lambda events: _all(events, ALWAYS))
+    passage = _Passage(policies, "shadow", ridge, baselines, bounded, on_ray)
+    return passage.through(log, lambda events: _all(events, ALWAYS))
 
 
 def replayed_values(
@@ -130,12 +142,21 @@ def _all(events: Events, lesson: int) -> Lessons:
 class _Passage:
     """One passage of all policies through a log."""
 
-    def __init__(self, policies: Policies, estimand: Estimand, ridge: float, baselines: bool, bounded: bool) -> None:
+    def __init__(
+        self,
+        policies: Policies,
+        estimand: Estimand,
+        ridge: float,
+        baselines: bool,
+        bounded: bool,
+        on_ray: Collection[str] = (),
+    ) -> None:
         if taken := {LOGGER, ALIKE, BEST_ARM} & set(policies):
             raise ValueError(f"policies: {sorted(taken)[0]!r} is the name of a baseline; give the policy another name")
         self._estimand = estimand
         self._ridge, self._bounded = ridge, bounded
         self._runs = [_Run(name, policy) for name, policy in policies.items()]
+        self._away = [run for run in self._runs if run.name in on_ray]
         self._baselines = baselines
         self._best = BestArm() if baselines and estimand == "shadow" else None
         self._names = [*([ALIKE] if baselines else []), *([BEST_ARM] if self._best else []), *policies]
@@ -156,7 +177,7 @@ class _Passage:
             if events.dim != dim:
                 raise ValueError(f"log: expected {dim} features in every batch, got {events.dim}")
             plan = lessons(events)
-            choices = [run.go(events, plan, done) for run in self._runs]
+            choices = self._go(events, plan, done)
             if self._best is not None:
                 choices.insert(0, self._best.follow(events))
             if self._baselines:
@@ -166,6 +187,22 @@ class _Passage:
         if not done:
             raise ValueError("log: expected at least one event, got none")
         return self._results(done)
+
+    def _go(self, events: Events, lessons: Lessons, done: int) -> list[Ints]:
+        """The choices of all policies at these events."""
+        with self._sent(events, lessons, done) as results:
+            near = [_gone(run.task, events, lessons, done) for run in self._runs if run not in self._away]
+            far = results()
+        passed = dict(zip([run.name for run in self._runs if run not in self._away], near, strict=True))
+        passed |= dict(zip([run.name for run in self._away], far, strict=True))
+        return [run.take(passed[run.name], events, lessons) for run in self._runs]
+
+    def _sent(self, events: Events, lessons: Lessons, done: int) -> AbstractContextManager[Any]:
+        if not self._away:
+            return nullcontext(list)
+        from driftbandit.evaluation.on_ray import started_on_ray  # noqa: PLC0415 - only this needs it
+
+        return started_on_ray(_gone, [run.task for run in self._away], events, lessons, done)
 
     def _keep(self, events: Events, model: RewardModel, choices: Ints) -> None:
         predicted, expected = model.follow(events, choices)
@@ -220,40 +257,63 @@ class _Run:
         self.accepted: list[NDArray[np.bool_]] = []
         self.seconds = 0.0
         self._policy = policy
-        self._uniform = getattr(policy, "is_uniform", False) is True
 
-    def go(self, events: Events, lessons: Lessons, done: int) -> Ints:
-        """The policy's choices at these events, of which `done` came before."""
-        started = time.perf_counter()
-        try:
-            if getattr(self._policy, "watches_many", False):
-                choices: Ints = self._policy.watch_many(
-                    events.features, events.offsets, events.shown, events.rewards, lessons
-                )
-            else:
-                choices = self._one_by_one(events, lessons, done)
-        except ValueError as error:
-            raise ValueError(f"policies: {self.name}: {error}") from error
-        self.accepted.append((lessons == ALWAYS) | ((lessons == IF_CHOSEN) & (choices == events.shown)))
-        self.seconds += time.perf_counter() - started
-        return np.full(len(events), UNIFORM) if self._uniform else choices
+    @property
+    def task(self) -> tuple[str, Any]:
+        """What goes through the next events: the policy and its name."""
+        return self.name, self._policy
 
-    def _one_by_one(self, events: Events, lessons: Lessons, done: int) -> Ints:
-        choose, learn = self._policy.choose, self._policy.learn
-        scoped = takes_scope(self._policy)
-        choices = np.empty(len(events), dtype=np.int64)
-        offsets, rewards, scopes = events.offsets.tolist(), events.rewards.tolist(), events.scopes.tolist()
-        for event, (shown, lesson) in enumerate(zip(events.shown.tolist(), lessons.tolist(), strict=True)):
-            start, stop = offsets[event], offsets[event + 1]
-            whose = {"scope": scopes[event]} if scoped else {}
-            choice = choose(events.features[start:stop], events.arms[start:stop], **whose)
-            choices[event] = choice
-            if lesson == ALWAYS or (lesson == IF_CHOSEN and choice == shown):
-                place = start + shown
-                found = learn(events.features[place], rewards[event], int(events.arms[place]), **whose)
-                if found:
-                    self.changes.extend((done + event, change) for change in found)
-        return choices
+    def take(self, gone: _Gone, events: Events, lessons: Lessons) -> Ints:
+        """Keep what the policy found at these events; returns its choices."""
+        self._policy = gone.policy
+        self.accepted.append((lessons == ALWAYS) | ((lessons == IF_CHOSEN) & (gone.choices == events.shown)))
+        self.changes += gone.changes
+        self.seconds += gone.seconds
+        uniform = getattr(gone.policy, "is_uniform", False) is True
+        return np.full(len(events), UNIFORM) if uniform else gone.choices
+
+
+@dataclass(frozen=True)
+class _Gone:
+    """A policy that has gone through some events, and what it found there."""
+
+    policy: Any
+    choices: Ints
+    changes: list[tuple[int, Change]]
+    seconds: float
+
+
+def _gone(task: tuple[str, Any], events: Events, lessons: Lessons, done: int) -> _Gone:
+    """Let a policy go through some events, of which `done` came before."""
+    name, policy = task
+    changes: list[tuple[int, Change]] = []
+    started = time.perf_counter()
+    try:
+        if getattr(policy, "watches_many", False):
+            choices: Ints = policy.watch_many(events.features, events.offsets, events.shown, events.rewards, lessons)
+        else:
+            choices = _one_by_one(policy, events, lessons, done, changes)
+    except ValueError as error:
+        raise ValueError(f"policies: {name}: {error}") from error
+    return _Gone(policy, choices, changes, time.perf_counter() - started)
+
+
+def _one_by_one(policy: Any, events: Events, lessons: Lessons, done: int, changes: list[tuple[int, Change]]) -> Ints:
+    choose, learn = policy.choose, policy.learn
+    scoped = takes_scope(policy)
+    choices = np.empty(len(events), dtype=np.int64)
+    offsets, rewards, scopes = events.offsets.tolist(), events.rewards.tolist(), events.scopes.tolist()
+    for event, (shown, lesson) in enumerate(zip(events.shown.tolist(), lessons.tolist(), strict=True)):
+        start, stop = offsets[event], offsets[event + 1]
+        whose = {"scope": scopes[event]} if scoped else {}
+        choice = choose(events.features[start:stop], events.arms[start:stop], **whose)
+        choices[event] = choice
+        if lesson == ALWAYS or (lesson == IF_CHOSEN and choice == shown):
+            place = start + shown
+            found = learn(events.features[place], rewards[event], int(events.arms[place]), **whose)
+            if found:
+                changes.extend((done + event, change) for change in found)
+    return choices
 
 
 def as_known(events: Events) -> None:
