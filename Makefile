@@ -20,7 +20,7 @@ help:
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("driftbandit needs Python 3.11 or newer") if sys.version_info < (3, 11) else None'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,data,serve,trace]'
+	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev,data,serve,trace,scale]'
 	@touch $@
 
 run: $(READY)

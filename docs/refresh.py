@@ -85,16 +85,20 @@ def main() -> None:
     shutil.copy(RUNS / "compare" / "compare.png", DOCS / "images" / "compare.png")
     write_arena()
     write_detection()
-    for page, name, benchmark in (
+    for page, name, benchmark, *settings in (
         ("service.md", "scopes", "sizes"),
         ("dependencies.md", "asgi", "asgi"),
         ("detection.md", "delays", "click_delays"),
+        ("performance.md", "growth", "growth", "--out", str(DOCS / "images")),
     ):
-        command = [sys.executable, "-m", f"driftbandit.benchmarks.{benchmark}"]
+        command = [sys.executable, "-m", f"driftbandit.benchmarks.{benchmark}", *settings]
         printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
         replace(DOCS / page, name, printed.strip())
-    speed, loading = tables_of(RUNS / "bench" / "bench.md").split("\n## ")
-    replace(DOCS / "performance.md", "bench", speed.strip())
+    speed, *tables, loading = tables_of(RUNS / "bench" / "bench.md").split("\n## ")
+    scopes = next(table for table in tables if table.startswith("Many scopes"))
+    wide = [f"## {table}".strip() for table in tables if table is not scopes]
+    replace(DOCS / "performance.md", "bench", "\n\n".join([speed.strip(), *wide]))
+    replace(DOCS / "many-scopes.md", "many scopes", scopes.split("\n", maxsplit=1)[1].strip())
     replace(DOCS / "performance.md", "loading", f"## {loading}")
     imports = json.loads((RUNS / "bench" / "bench.json").read_text())["import_ratio"]
     replace(

@@ -69,3 +69,15 @@ def test_serve_says_how_to_get_its_packages_in_a_clone(monkeypatch):
     result = CliRunner().invoke(app, ["serve", "--insecure-local"])
     assert result.exit_code != 0
     assert f"pip install '.[serve]' in {ROOT}" in " ".join(result.output.split())
+
+
+def test_where_ray_is_missing_one_line_says_how_to_get_it(monkeypatch, tmp_path):
+    from driftbandit.cli import app
+
+    monkeypatch.setitem(sys.modules, "ray", None)
+    args = ["compare", "--on", "ray", "--policies", "random", "--seeds", "1", "--out", str(tmp_path)]
+    result = CliRunner().invoke(app, args)
+    assert result.exit_code == 2
+    assert result.output.startswith("error: running on Ray needs Ray, which is not installed for Python 3.")
+    assert pip_install("scale") in result.output
+    assert result.output.count("\n") == 1

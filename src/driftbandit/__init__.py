@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from driftbandit.core import Change, Policy, ScopedPolicy
 
 if TYPE_CHECKING:
+    from driftbandit.batch import ManyScopes
     from driftbandit.conformance import check_policy
     from driftbandit.environments import Rounds, World, synthetic
     from driftbandit.evaluation import (
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from driftbandit.policies.forgetting.discounted_linucb import DiscountedLinUCB
     from driftbandit.policies.forgetting.restart_linucb import RestartLinUCB
     from driftbandit.policies.forgetting.sw_linucb import SWLinUCB
+    from driftbandit.policies.linear.diagonal_linucb import DiagonalLinUCB
     from driftbandit.policies.linear.lints import LinTS
     from driftbandit.policies.linear.linucb import LinUCB
     from driftbandit.policies.linear.oracle import OracleLinUCB
@@ -79,6 +81,7 @@ _HOMES = {
     "Decision": "recommender",
     "DecisionLog": "logs",
     "DenBand": "policies.choosing_memory.denband",
+    "DiagonalLinUCB": "policies.linear.diagonal_linucb",
     "DiscountedLinUCB": "policies.forgetting.discounted_linucb",
     "DriftUCB": "policies.choosing_memory.driftucb",
     "DyClu": "policies.scoped.dyclu",
@@ -92,6 +95,7 @@ _HOMES = {
     "LogisticUCB": "policies.clicks.logistic_ucb",
     "MASTER": "policies.restarting.master",
     "MUCB": "policies.context_free.m_ucb",
+    "ManyScopes": "batch",
     "Member": "policies.choosing_memory.members",
     "MetaBandit": "policies.context_free.meta_bandit",
     "OracleLinUCB": "policies.linear.oracle",
@@ -149,6 +153,7 @@ __all__ = [
     "Decision",
     "DecisionLog",
     "DenBand",
+    "DiagonalLinUCB",
     "DiscountedLinUCB",
     "DriftUCB",
     "DyClu",
@@ -160,6 +165,7 @@ __all__ = [
     "LinUCB",
     "LogisticModel",
     "LogisticUCB",
+    "ManyScopes",
     "Member",
     "MetaBandit",
     "OracleLinUCB",

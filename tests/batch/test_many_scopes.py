@@ -114,6 +114,55 @@ def test_begins_with_what_the_policy_knows_and_takes_policies_back(kind):
         store.put(0, LinUCB(DIM + 1))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.filterwarnings("ignore:a member was retired")
+def test_a_state_survives_a_file_and_goes_on_alike(kind, tmp_path):
+    _, store, _ = together(KINDS[kind](), rounds=150)
+    np.savez(tmp_path / "state.npz", **store.state())
+    with np.load(tmp_path / "state.npz") as state:
+        twin = ManyScopes(KINDS[kind](), SCOPES).restore(state)
+    rng = np.random.default_rng(4)
+    everyone = np.arange(SCOPES)
+    for _ in range(150):
+        pools = rng.uniform(-1.0, 1.0, (SCOPES, ARMS, DIM))
+        arms = store.choose_many(everyone, pools)
+        assert (arms == twin.choose_many(everyone, pools)).all()
+        played, rewards = pools[everyone, arms], rng.standard_normal(SCOPES)
+        assert store.learn_many(everyone, played, rewards) == twin.learn_many(everyone, played, rewards)
+    for scope in range(SCOPES):
+        same_state(store.policy_of(scope).state(), twin.policy_of(scope).state())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_state_that_does_not_fit_changes_nothing(kind):
+    store, other = ManyScopes(KINDS[kind](), 2), ManyScopes(KINDS[kind](), 3)
+    store.learn_many([0, 1], np.ones((2, DIM)), [1.0, 2.0])
+    before, whole = store.state(), store.state()
+    name = next(name for name, array in whole.items() if array.dtype == np.float64)
+    for wrong, message in (
+        (other.state(), "expected"),
+        ({**whole, "more": np.zeros(2)}, "state: expected"),
+        ({**whole, "rounds": np.array([-1, 0])}, "rounds"),
+        ({**whole, name: np.full_like(whole[name], np.nan)}, "finite"),
+        ({**whole, name: whole[name].astype(np.float32)}, "float32"),
+        ({**whole, "log.7.total": np.array(1)}, "state"),
+        ({}, "state: expected"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            store.restore(wrong)
+    same_state(store.state(), before)
+
+
+def test_a_state_whose_parts_contradict_each_other_is_refused():
+    store = ManyScopes(DriftUCB(DIM), 2)
+    store.learn_many([0, 1], np.ones((2, DIM)), [1.0, 2.0])
+    with pytest.raises(ValueError, match="contradict"):
+        store.restore({**store.state(), "rooms": np.array([8, 0])})
+    store = ManyScopes(DLinUCB(DIM, 0.1), 2)
+    with pytest.raises(ValueError, match="contradict"):
+        store.restore({**store.state(), "leader": np.array([0, 5])})
+
+
 def test_pending_rewards_are_minded():
     rng = np.random.default_rng(3)
     policy = DriftUCB(DIM)

@@ -15,7 +15,7 @@ def quick_import(monkeypatch):
     monkeypatch.setattr(speed, "import_ratio", lambda: 1.25)
 
 
-BENCH = ["--rounds", "20", "--no-peers", "--no-loading"]
+BENCH = ["--rounds", "20", "--no-peers", "--no-loading", "--scopes", "0"]
 
 
 def test_bench(quick_import):
@@ -36,7 +36,7 @@ def test_bench_as_json(quick_import):
 def test_bench_shows_what_was_measured_of_data(quick_import, monkeypatch):
     figures = [loading.Figure("slow", 2.0, 2.0, 100), loading.Figure("fast", 0.5, 0.5, 100, 2**20, against="slow")]
     monkeypatch.setattr(loading, "measure_loading", lambda data, seed: figures)
-    result = succeed("bench", "--sizes", "3x4", "--rounds", "20", "--no-peers", "--out", "bench")
+    result = succeed("bench", "--sizes", "3x4", "--rounds", "20", "--no-peers", "--scopes", "0", "--out", "bench")
     assert "4× slow" in result.stdout
     assert "Reading, converting and replaying data" in Path("bench/bench.md").read_text(encoding="utf-8")
     assert json.loads(Path("bench/bench.json").read_text())["loading"]["fast"]["memory"] == 2**20
@@ -46,3 +46,12 @@ def test_bench_says_how_many_rounds_it_played(quick_import):
     stdout = " ".join(succeed("bench", "--sizes", "3x4", *BENCH).stdout.split())
     assert "runs of 20 rounds" in stdout
     assert "5,000" not in stdout
+
+
+def test_bench_times_many_scopes_at_once(quick_import):
+    stdout = " ".join(succeed("bench", "--sizes", "3x4", *BENCH[:-1], "80").stdout.split())
+    assert "Many scopes at once" in stdout
+    assert "one / two threads" in stdout
+    data = as_json("bench", "--sizes", "3x4", *BENCH[:-1], "80")["many_scopes"]
+    assert data.keys() == {"LinUCB", "LinTS", "DLinUCB", "DriftUCB"}
+    assert all(value > 0.0 for row in data.values() for value in row.values())

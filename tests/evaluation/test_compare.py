@@ -416,6 +416,11 @@ def test_bad_numbers_of_processes_are_refused(processes):
         compare(NAMES, SMALL, [0], processes=processes)
 
 
+def test_what_is_neither_here_nor_ray_is_refused():
+    with pytest.raises(ValueError, match=r"^on: expected 'local' or 'ray', got 'moon'"):
+        compare(NAMES, SMALL, [0], on="moon")
+
+
 def build_broken(brief):
     raise RuntimeError("this builder is broken")
 

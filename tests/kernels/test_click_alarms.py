@@ -90,7 +90,7 @@ def test_evidence_without_the_most_telling_click_must_hold_too():
     evidence.give_birth(rungs[0], np.array([0.5]), np.ones(1), 1.0, 1.0, 1.0, 1.0)
     memo, x = memo_of(1000, 10), np.ones(1)
     for theirs, found in ((math.log(1e-9), False), (math.log(1e-9), True)):
-        best, strongest = evidence.show_click(rungs, memo, x, 1.0, 0.0, np.zeros(1), theirs, 0.0)
+        best, strongest = evidence.show_click(rungs, memo, np.ones(1), x, 1.0, 0.0, np.zeros(1), theirs, 0.0)
         assert (best == 0) is found, "one click alone never makes an alarm"
     assert strongest > 2.0 * math.log(1e8)
     assert rungs[0, THETA] > 0.5

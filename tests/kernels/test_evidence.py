@@ -37,7 +37,7 @@ def test_log_evidence_is_the_ratio_of_marginal_likelihoods():
         absorb(incumbent, z, error, 1.0 + q)
         acting = 0.0
         theirs = error**2 / ((1.0 + q) * NOISE)
-        best, strongest = evidence.show(rungs, x[t], rewards[t], z, theirs, q, NOISE, acting, NU, CAP)
+        best, strongest = evidence.show(rungs, np.ones(DIM), x[t], rewards[t], z, theirs, q, NOISE, acting, NU, CAP)
     expected = log_marginal(x, rewards, mean, 0.7) - log_marginal(x, rewards, np.zeros(DIM), 50.0)
     assert best == 0
     assert strongest == pytest.approx(expected, rel=1e-9)
@@ -46,7 +46,7 @@ def test_log_evidence_is_the_ratio_of_marginal_likelihoods():
 def show(rungs: np.ndarray, reward: float, theirs: float, noise: float = NOISE, **told: float) -> tuple[int, float]:
     """One round with a single feature of 1."""
     told = {"acting": 0.0, "nu": NU, "cap": CAP} | told
-    return evidence.show(rungs, np.array([1.0]), reward, np.empty(1), theirs, 0.0, noise, *told.values())
+    return evidence.show(rungs, ONE, np.array([1.0]), reward, np.empty(1), theirs, 0.0, noise, *told.values())
 
 
 def test_lead_is_the_likelihood_ratio_against_those_who_act():
@@ -157,7 +157,7 @@ def test_rungs_cover_every_age_up_to_a_factor_of_two():
 def test_clear_empties():
     rungs = np.ones((3, evidence.rung_size(2)))
     evidence.clear(rungs)
-    assert evidence.show(rungs, np.ones(2), 1.0, np.empty(2), 1e9, 0.0, 1.0, 0.0, NU, CAP) == (-1, 0.0)
+    assert evidence.show(rungs, np.ones(2), np.ones(2), 1.0, np.empty(2), 1e9, 0.0, 1.0, 0.0, NU, CAP) == (-1, 0.0)
     assert (rungs[:, 1:] == 0.0).all()
     assert row_size(2) == 6
 
@@ -252,7 +252,7 @@ def test_a_wider_model_must_explain_more():
     rungs = np.zeros((1, evidence.rung_size(1)))
     evidence.give_birth(rungs[0], np.zeros(1), ONE, 1.0, 1.0, NU, NOISE)
     for _ in range(3):
-        best, strongest = evidence.show(rungs, np.array([1.0]), 0.0, np.empty(1), 30.0, 3.0, NOISE, 0.0, NU, CAP)
+        best, strongest = evidence.show(rungs, ONE, np.array([1.0]), 0.0, np.empty(1), 30.0, 3.0, NOISE, 0.0, NU, CAP)
     widths = math.log(2.0) + math.log(3 / 2) + math.log(4 / 3) - 3 * math.log(4.0)
     assert best == 0
     assert strongest == pytest.approx(3.5 * math.log((4.0 + 90.0) / 4.0) - 0.5 * widths)
@@ -271,7 +271,7 @@ def test_sums_stand_behind_the_row_of_any_size():
     rungs = np.zeros((1, evidence.rung_size(2)))
     evidence.give_birth(rungs[0], np.zeros(2), np.ones(2), 1.0, 1e12, NU, NOISE)
     x = np.array([1.0, 1.0])
-    evidence.show(rungs, x, 0.5, np.empty(2), 3.0, 0.0, NOISE, -1.0, NU, CAP)
+    evidence.show(rungs, np.ones(2), x, 0.5, np.empty(2), 3.0, 0.0, NOISE, -1.0, NU, CAP)
     likelihood = stats.t.logpdf(0.5, NU, scale=NOISE**0.5) - stats.t.logpdf(0.0, NU)
     own = 0.25 / NOISE
     sums = [3.0, own, 0.0, 3.0 - own, NU, NU * NOISE + 0.25, likelihood + 1.0]
@@ -285,12 +285,12 @@ def test_wide_models_are_judged_by_their_logarithms_too():
     """The rung has a prior variance of a million: ln(1e6) / 2 = 6.9 against it, though its errors are no larger."""
     rungs = np.zeros((1, evidence.rung_size(1)))
     evidence.give_birth(rungs[0], np.zeros(1), ONE, 1.0, 1e-6, NU, NOISE)
-    found = [evidence.show(rungs, ONE, 0.0, np.empty(1), 12.0, 0.0, NOISE, 0.0, NU, CAP) for _ in range(3)]
+    found = [evidence.show(rungs, ONE, ONE, 0.0, np.empty(1), 12.0, 0.0, NOISE, 0.0, NU, CAP) for _ in range(3)]
     width = math.log(1.0 + 1e6) + math.log(2.0) + math.log(1.5)
     strongest = 3.5 * math.log((4.0 + 36.0) / 4.0) - 0.5 * width
     assert strongest < 3.0
     assert found[2] == (-1, 0.0)
-    more = [evidence.show(rungs, ONE, 0.0, np.empty(1), 60.0, 0.0, NOISE, 0.0, NU, CAP) for _ in range(3)]
+    more = [evidence.show(rungs, ONE, ONE, 0.0, np.empty(1), 60.0, 0.0, NOISE, 0.0, NU, CAP) for _ in range(3)]
     width += math.log(4 / 3) + math.log(5 / 4) + math.log(6 / 5)
     assert more[2] == (0, pytest.approx(5.0 * math.log((4.0 + 216.0) / 4.0) - 0.5 * width, rel=1e-6))
 
@@ -299,7 +299,7 @@ def test_a_model_that_was_sure_and_right_needs_no_errors_of_the_others():
     """Both predict both rewards exactly; the incumbent, with q = 1000, would have put up with anything."""
     rungs = certain(0.0)
     for _ in range(2):
-        found = evidence.show(rungs, ONE, 0.0, np.empty(1), 0.0, 1000.0, NOISE, 0.0, NU, CAP)
+        found = evidence.show(rungs, ONE, ONE, 0.0, np.empty(1), 0.0, 1000.0, NOISE, 0.0, NU, CAP)
     assert found == (0, pytest.approx(math.log(1001.0)))
 
 
@@ -309,7 +309,7 @@ CLICK = np.array([1.0])
 def show_click(rungs, reward, theirs, base=0.0, acting=0.0, **known):
     """One click, or none, of an arm with a single feature of 1; 40 % clicks of value 2 so far."""
     memo = memo_with(**({"HITS": 39.0, "ROUNDS": 98.0, "HIT_VALUE": 2.0} | known))
-    return evidence.show_click(rungs, memo, CLICK, reward, base, np.empty(1), theirs, acting)
+    return evidence.show_click(rungs, memo, ONE, CLICK, reward, base, np.empty(1), theirs, acting)
 
 
 def test_evidence_of_clicks_is_a_likelihood_ratio():

@@ -118,14 +118,14 @@ def test_skipping_hopeless_arms_never_changes_the_choice(dim, arms, trained, exp
 
 @pytest.mark.parametrize(("dim", "arms"), [(3, 7), (40, 80)])
 def test_both_ways_of_scoring_agree(dim, arms, monkeypatch):
-    """Plain loops and the matrix product, on the reference path where the switch can be turned."""
+    """Arms one by one and all together, on the reference path where the switch can be turned."""
     rng = np.random.default_rng(3)
     row, features = fresh(dim), rng.standard_normal((arms, dim))
     for x in rng.standard_normal((20, dim)):
         ridge.update(FIXED, row, x, float(x.sum()))
     expected = brute_force(row, features, 0.6)[0]
     for limit in (0, 10**12):
-        monkeypatch.setattr(ridge, "_BLAS_WORK", limit)
+        monkeypatch.setattr(ridge, "_TOGETHER", limit)
         score = getattr(ridge.optimistic_arm, "py_func", ridge.optimistic_arm)
         assert score(FIXED, row[np.newaxis], 0, features) == expected
 

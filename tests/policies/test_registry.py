@@ -22,10 +22,10 @@ def test_todays_order_is_kept():
     """The order of `driftbandit policies` and of every table with all of them."""
     assert list(REGISTRY) == [
         *("driftucb", "dlinucb", "dlinucb-paper", "dlinucb-released", "dlinucb-auto", "denband", "adts", "linucb"),
-        *("lints", "discounted-linucb", "sw-linucb", "restart-linucb", "logistic-ucb", "ucb-glm", "ps-linucb"),
-        *("exp-discounts", "bob", "dal", "master", "meta-bandit", "gamma-restart", "wmducb1", "d-ucb", "sw-ucb"),
-        *("cusum-ucb", "pht-ucb", "glr-klucb", "m-ucb", "brownian", "ucb1", "random", "oracle", "oracle-paper"),
-        *("per-scope", "pooled-scopes", "club", "dyclu"),
+        *("lints", "diagonal-linucb", "discounted-linucb", "sw-linucb", "restart-linucb", "logistic-ucb", "ucb-glm"),
+        *("ps-linucb", "exp-discounts", "bob", "dal", "master", "meta-bandit", "gamma-restart", "wmducb1", "d-ucb"),
+        *("sw-ucb", "cusum-ucb", "pht-ucb", "glr-klucb", "m-ucb", "brownian", "ucb1", "random", "oracle"),
+        *("oracle-paper", "per-scope", "pooled-scopes", "club", "dyclu"),
     ]
     assert set(USUAL) <= set(REGISTRY)
     assert len({entry.place for entry in REGISTRY.values()}) == len(REGISTRY)

@@ -8,6 +8,7 @@ from driftbandit import (
     DAL,
     MASTER,
     AdTS,
+    DiagonalLinUCB,
     DiscountedLinUCB,
     DLinUCB,
     DriftUCB,
@@ -24,6 +25,7 @@ from driftbandit.policies.registry import REGISTRY, Brief
 BUILDERS = {
     "LinUCB": lambda: LinUCB(2),
     "LinTS": lambda: LinTS(2),
+    "DiagonalLinUCB": lambda: DiagonalLinUCB(2, ridge=0.1),
     "AdTS": lambda: AdTS(2),
     "OracleLinUCB": lambda: OracleLinUCB(2),
     "DiscountedLinUCB": lambda: DiscountedLinUCB(2, 0.5, ridge=0.1),

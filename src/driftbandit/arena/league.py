@@ -11,7 +11,7 @@ import numpy as np
 from driftbandit.arena.entrants import Entrant
 from driftbandit.arena.scenarios import Scenario
 from driftbandit.evaluation.study import Place, Result, play_study
-from driftbandit.evaluation.workers import as_processes, check_travels
+from driftbandit.evaluation.workers import On, check_travels, leaves_process
 
 FIRST_TUNING_SEED = 1000
 """First tuning seed (on real data the only one); the scoreboard never shows tuning seeds."""
@@ -27,6 +27,7 @@ def play_all(
     processes: int | None = None,
     progress: bool = False,
     fresh: bool = False,
+    on: On = "local",
 ) -> tuple[list[Result], dict[tuple[str, str], str]]:
     """Play every entrant in every scenario of its kinds.
 
@@ -40,7 +41,7 @@ def play_all(
         Folder for the results. A run whose result is already there, made by the same code, is not repeated.
     tuning_seeds : sequence of int
         Seeds that choose among an entrant's variants; of real data, only the first is played.
-    processes, progress, fresh :
+    processes, progress, fresh, on :
         As in `compare`.
 
     Returns
@@ -50,13 +51,12 @@ def play_all(
     chosen : dict
         For entrants with a grid: the variant that did best on the tuning seeds, by scenario and entrant.
     """
-    processes = as_processes(processes)
-    if processes > 1:  # before anything is tuned
+    if leaves_process(processes, on):  # before anything is tuned
         for name, world in scenarios.items():
             check_travels(f"scenarios: {name!r}", world)
         for name, entrant in entrants.items():
             check_travels(f"policies: the builder of {name!r}", entrant)
-    options: dict[str, Any] = {"out": out, "processes": processes, "progress": progress, "fresh": fresh}
+    options: dict[str, Any] = {"out": out, "processes": processes, "progress": progress, "fresh": fresh, "on": on}
     grids = {name: entrant for name, entrant in entrants.items() if len(entrant.variants) > 1}
     tuning = {
         name: list(tuning_seeds)[: 1 if scenario.kind == "real" else None] for name, scenario in scenarios.items()

@@ -28,6 +28,7 @@ from driftbandit.environments.tables import data_folder
 from driftbandit.evaluation.builders import imported, own_builders
 from driftbandit.evaluation.results import number_of
 from driftbandit.evaluation.study import Result
+from driftbandit.evaluation.workers import On
 from driftbandit.files import whole_file
 from driftbandit.report import Artefact
 
@@ -59,6 +60,7 @@ def run(
     processes: int | None = None,
     progress: bool = False,
     fresh: bool = False,
+    on: On = "local",
 ) -> Artefact:
     """Play the arena and return its tables and picture; all runs go to `out`/arena.parquet.
 
@@ -77,6 +79,8 @@ def run(
         data plays at most three seeds, and is tuned on one.
     quick : bool
         By default play only a few scenarios and seeds, and policies that need no tuning.
+    out, processes, progress, fresh, on :
+        As in `compare`.
     """
     if scenarios is None:
         scenarios = QUICK if quick else ("all",)
@@ -99,6 +103,7 @@ def run(
         processes=processes,
         progress=progress,
         fresh=fresh,
+        on=on,
     )
     _save(results, Path(out) / "arena.parquet")
     scores = score(results)

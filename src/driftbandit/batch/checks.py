@@ -5,8 +5,25 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from driftbandit.core import Floats, Ints, as_pool, not_finite
+from driftbandit.core import Change, Floats, Ints, as_pool, not_finite
 from driftbandit.kernels.compile import jit
+
+
+class NotLearned(ValueError):
+    """Some rewards could not be learned; all others were.
+
+    Attributes
+    ----------
+    left : list of int
+        Places of these rewards in the call.
+    changes : list of (int, Change)
+        What `ManyScopes.learn_many` would have returned.
+    """
+
+    def __init__(self, message: str, left: list[int], changes: list[tuple[int, Change]]) -> None:
+        super().__init__(message)
+        self.left = left
+        self.changes = changes
 
 
 def as_scopes(scopes: ArrayLike, size: int) -> Ints:

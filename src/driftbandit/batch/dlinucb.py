@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from driftbandit.batch.shelf import Arrays, Shelf, repeated
 from driftbandit.core import Change
-from driftbandit.kernels import many
+from driftbandit.kernels import many, windows
 from driftbandit.kernels.ridge import LARGEST_SQUARE
 from driftbandit.models.ridge import RidgeModel
 from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
@@ -20,6 +20,7 @@ _COUNTERS = ("count", "leader", "spawned")
 class DLinUCBShelf(Shelf):
     """Banks and ledgers of dLinUCB, for ridge members and a noise that is given."""
 
+    loose_axis: ClassVar[dict[str, int]] = {"banks": 1, "ledgers": 1}
     loops = many.choose_dlinucb, many.learn_dlinucb, many.replay_dlinucb
 
     def __init__(self, policy: DLinUCB, size: int) -> None:
@@ -49,6 +50,17 @@ class DLinUCBShelf(Shelf):
             **self._counters,
         }
 
+    def _take(self, arrays: Arrays) -> None:
+        banks, ledgers, rooms = arrays["banks"], arrays["ledgers"], arrays["rooms"]
+        counts, leaders = arrays["count"], arrays["leader"]
+        fits = banks.shape[1] == ledgers.shape[1] and (rooms <= banks.shape[1]).all()
+        if not (fits and ((leaders >= 0) & (leaders < counts) & (counts <= rooms)).all()):
+            raise ValueError("state: banks, ledgers, rooms, count and leader contradict each other")
+        if (ledgers[:, :, windows.AGE] < 0).any() or (counts > self.policy.max_members).any():
+            raise ValueError("state: ledgers: ages must not be negative, nor members more than max_members")
+        self._banks, self._ledgers, self._rooms = banks, ledgers, rooms
+        self._counters = {name: arrays[name] for name in _COUNTERS}
+
     def largest_square(self) -> float:
         return LARGEST_SQUARE * float(self.policy.ridge)
 
@@ -71,5 +83,8 @@ class DLinUCBShelf(Shelf):
         for name, counter in self._counters.items():
             counter[scope] = int(state[name])
 
-    def _conclude(self, policy: DLinUCB) -> tuple[Change, ...]:
-        return policy._review()
+    def review(self, scope: int) -> tuple[Change, ...]:
+        policy = self.policy_of(scope)
+        changes: tuple[Change, ...] = policy._review()
+        self.put_state(scope, policy.state())
+        return changes

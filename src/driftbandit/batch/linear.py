@@ -44,6 +44,10 @@ class LinearShelf(Shelf):
         words = {"words": self._words} if self.draws else {}
         return {"rows": self._rows, "rounds": self.rounds, **words}
 
+    def _take(self, arrays: Arrays) -> None:
+        self._rows = arrays["rows"]
+        self._words = arrays["words"] if self.draws else self._words
+
     def largest_square(self) -> float:
         return LARGEST_SQUARE * float(self.policy.ridge)
 

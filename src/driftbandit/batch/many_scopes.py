@@ -7,19 +7,27 @@ rewards, the replay of a log. On the CPU its answers are those of `PerScope`, bi
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from driftbandit.batch.checks import as_counts, as_offsets, as_rewards, as_scopes, check_squares, not_usable
+from driftbandit.batch.checks import (
+    NotLearned,
+    as_counts,
+    as_offsets,
+    as_rewards,
+    as_scopes,
+    check_squares,
+    not_usable,
+)
 from driftbandit.batch.dlinucb import DLinUCBShelf
 from driftbandit.batch.driftucb import DriftUCBShelf
 from driftbandit.batch.linear import LinearShelf
 from driftbandit.batch.shelf import Shelf
+from driftbandit.batch.threads import default_threads, share_out
 from driftbandit.core import Change, Ints, as_count
 from driftbandit.kernels import many
 from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
@@ -27,32 +35,15 @@ from driftbandit.policies.choosing_memory.driftucb import DriftUCB
 from driftbandit.policies.linear.lints import LinTS
 from driftbandit.policies.linear.linucb import LinUCB
 
+if TYPE_CHECKING:
+    from driftbandit.batch.gpu_calls import GpuCalls
+
 _SHELVES: dict[type, Callable[[Any, int], Shelf]] = {
     LinUCB: LinearShelf,
     LinTS: LinearShelf,
     DLinUCB: DLinUCBShelf,
     DriftUCB: DriftUCBShelf,
 }
-
-_PARTS_PER_THREAD = 4  # a thread that finds hard scopes leaves other parts to the others
-_SMALLEST_PART = 64  # items below which a part is not worth a thread's while
-
-
-class NotLearned(ValueError):
-    """Some rewards could not be learned; all others were.
-
-    Attributes
-    ----------
-    left : list of int
-        Places of these rewards in the call.
-    changes : list of (int, Change)
-        What `ManyScopes.learn_many` would have returned.
-    """
-
-    def __init__(self, message: str, left: list[int], changes: list[tuple[int, Change]]) -> None:
-        super().__init__(message)
-        self.left = left
-        self.changes = changes
 
 
 class ManyScopes:
@@ -69,6 +60,12 @@ class ManyScopes:
         Number of scopes.
     threads : int, optional
         Threads that work at the same time; by default as many as there are cores. The answers do not depend on it.
+    device : {'cpu', 'cuda'}
+        Where the arrays are. An NVIDIA GPU needs CuPy (``pip install 'driftbandit[gpu]'``); arguments may then be CuPy
+        arrays, and arms come back as such. Its choices are those of the CPU except for ties within 1e-9.
+    dtype : {'float64', 'float32'}
+        How a GPU stores the models of LinUCB, LinTS and dLinUCB, which it always computes with in double precision.
+        'float32' halves memory and traffic; call `refresh` now and then.
 
     Examples
     --------
@@ -84,16 +81,29 @@ class ManyScopes:
     [0, 1, 0, 1, 0, 1]
     """
 
-    def __init__(self, policy: LinUCB | LinTS | DLinUCB | DriftUCB, size: int, *, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        policy: LinUCB | LinTS | DLinUCB | DriftUCB,
+        size: int,
+        *,
+        threads: int | None = None,
+        device: Literal["cpu", "cuda"] = "cpu",
+        dtype: Literal["float64", "float32"] = "float64",
+    ) -> None:
         if type(policy) not in _SHELVES:
             known = ", ".join(kind.__name__ for kind in _SHELVES)
             raise ValueError(f"policy: expected one of {known}, got {type(policy).__name__}; use PerScope for others")
         self.size = as_count("size", size)
-        self.threads = as_count("threads", (os.cpu_count() or 1) if threads is None else threads)
+        self.threads = as_count("threads", default_threads() if threads is None else threads)
         self.dim: int = policy.dim
         self._bounds = policy.reward_bounds
-        self._shelf = _SHELVES[type(policy)](policy, self.size)
-        self._pool = ThreadPoolExecutor(self.threads) if self.threads > 1 else None
+        if device not in ("cpu", "cuda"):
+            raise ValueError(f"device: expected 'cpu' or 'cuda', got {device!r}")
+        if dtype not in ("float64", "float32") or (dtype == "float32" and device == "cpu"):
+            raise ValueError(f"dtype: expected 'float64', or 'float32' with device='cuda', got {dtype!r}")
+        on_gpu = device == "cuda"
+        self._shelf = _SHELVES[type(policy)](policy, 1 if on_gpu else self.size)
+        self._gpu = _on_gpu(self._shelf, self.size, self.threads, self._bounds, dtype) if on_gpu else None
 
     @staticmethod
     def can_hold(policy: object) -> bool:
@@ -107,12 +117,12 @@ class ManyScopes:
     @property
     def rounds(self) -> Ints:
         """Rewards that each scope has learned."""
-        return self._shelf.rounds.copy()
+        return self._shelf.rounds.copy() if self._gpu is None else self._gpu.rounds()
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        return self._shelf.nbytes
+        return self._shelf.nbytes if self._gpu is None else self._gpu.scopes.nbytes
 
     def choose_many(
         self, scopes: ArrayLike, features: ArrayLike, counts: ArrayLike | None = None, *, pending: ArrayLike = 0
@@ -135,6 +145,9 @@ class ManyScopes:
         ValueError
             If the features of some pool are not usable; then nothing has changed.
         """
+        if self._gpu is not None:
+            found: Ints = self._gpu.choose(scopes, features, counts, pending)
+            return found
         who = as_scopes(scopes, self.size)
         pools, offsets = as_offsets(features, counts, len(who), self.dim)
         waiting = as_counts("pending", pending, len(who), 0)
@@ -143,7 +156,7 @@ class ManyScopes:
             check_squares(pools, shelf.largest_square())
         order = by_scope(who) if shelf.draws else np.arange(len(who))
         arms = np.empty(len(who), dtype=np.int64)
-        self._share_out(who, order, lambda part: shelf.choose(who, pools, offsets, waiting, order, arms, part))
+        share_out(lambda part: shelf.choose(who, pools, offsets, waiting, order, arms, part), who[order], self.threads)
         if (bad := np.flatnonzero(arms < 0)).size:
             raise not_usable(f"decision {bad[0]}", int(who[bad[0]]), pools[offsets[bad[0]] : offsets[bad[0] + 1]])
         return arms
@@ -172,6 +185,8 @@ class ManyScopes:
         NotLearned
             If some scopes cannot use their features, which only turns out on the way; everything else was learned.
         """
+        if self._gpu is not None:
+            return self._gpu.learn(scopes, features, rewards)
         who = as_scopes(scopes, self.size)
         arms, _ = as_offsets(features, np.ones(len(who), dtype=np.int64), len(who), self.dim)
         values = as_rewards(rewards, len(who), *self._bounds)
@@ -183,9 +198,28 @@ class ManyScopes:
             raise NotLearned(f"{why}; {bad.size} of {len(who)} rewards were not learned", bad.tolist(), found)
         return found
 
+    def step_many(
+        self,
+        scopes: ArrayLike,
+        played: ArrayLike,
+        rewards: ArrayLike,
+        features: ArrayLike,
+        counts: ArrayLike | None = None,
+    ) -> tuple[list[tuple[int, Change]], Ints]:
+        """Learn the last rewards, then choose the next arms: `learn_many` and `choose_many` for the same scopes.
+
+        On a GPU this is one pass over the arrays instead of two.
+        """
+        if self._gpu is not None:
+            return self._gpu.step(scopes, played, rewards, features, counts)
+        return self.learn_many(scopes, played, rewards), self.choose_many(scopes, features, counts)
+
     def policy_of(self, scope: int) -> Any:
         """The policy of a scope as an object of its own, such as `PerScope.policy_of` returns."""
-        return self._shelf.policy_of(int(as_scopes([scope], self.size)[0]))
+        number = int(as_scopes([scope], self.size)[0])
+        if self._gpu is not None:
+            return self._gpu.scopes.on_desk(number).policy_of(0)
+        return self._shelf.policy_of(number)
 
     def put(self, scope: int, policy: Any) -> None:
         """Replace the policy of a scope by a copy of this one, which must have the same settings."""
@@ -193,18 +227,45 @@ class ManyScopes:
         mine = self._shelf.policy
         if type(policy) is not type(mine) or policy.settings() != mine.settings():
             raise ValueError(f"policy: expected a {mine!r} with the same settings, got {policy!r}")
-        self._shelf.put_state(number, policy.state())
+        if self._gpu is None:
+            self._shelf.put_state(number, policy.state())
+        else:
+            self._gpu.scopes.on_desk(number).put_state(0, policy.state())
+            self._gpu.scopes.from_desk(number)
+
+    def refresh(self) -> int:
+        """Repair models that float32 storage has rounded to impossible ones; returns how many there were.
+
+        Costs about a thousand rounds; once every few hundred rounds is plenty. With float64 there is nothing to repair.
+        """
+        return 0 if self._gpu is None else self._gpu.scopes.refresh()
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Copy everything learned so far into a few arrays, by name; `numpy.savez` writes them to a file."""
+        self._only_on_cpu("state")
+        return {name: array.copy() for name, array in {**self._shelf.arrays(), **self._shelf.log_arrays()}.items()}
+
+    def restore(self, state: Mapping[str, ArrayLike]) -> Self:
+        """Take back what `state` returned, from an object built with the same policy and size; all or nothing."""
+        self._only_on_cpu("restore")
+        self._shelf.take(state)
+        return self
 
     def replay(self, scopes: Ints, events: tuple[Any, ...], count: int) -> tuple[Ints, Ints, list[tuple[int, Change]]]:
         """Replay the events of a log, for `driftbandit.evaluation.replay`; see `kernels.many.replay_in_turn`.
 
         Returns the choices, what became of each event, and the changes with their events.
         """
+        self._only_on_cpu("replay")
         arms, status = np.full(count, -1), np.full(count, many.LEFT)
         found = self._teach(
             scopes, status, lambda order, part: self._shelf.replay(scopes, events, order, arms, status, part)
         )
         return arms, status, found
+
+    def _only_on_cpu(self, what: str) -> None:
+        if self._gpu is not None:
+            raise ValueError(f"{what}: expected device='cpu'; fetch single scopes with policy_of")
 
     def _teach(self, scopes: Ints, status: Ints, run: Callable[[Ints, slice], None]) -> list[tuple[int, Change]]:
         """Learn until nothing is left: scopes in which something changed, or that need room, are served in between."""
@@ -213,7 +274,7 @@ class ManyScopes:
         order = by_scope(scopes)
         while len(order):
             turn = order
-            self._share_out(scopes, turn, lambda part, turn=turn: run(turn, part))  # type: ignore[misc]
+            share_out(partial(run, turn), scopes[turn], self.threads)
             now = status[turn]
             for item in turn[now == many.CHANGED].tolist():
                 found += [(item, change) for change in shelf.review(int(scopes[item]))]
@@ -224,19 +285,12 @@ class ManyScopes:
         shelf.finish(scopes)
         return sorted(found, key=lambda each: each[0])
 
-    def _share_out(self, scopes: Ints, order: Ints, work: Callable[[slice], None]) -> None:
-        """Do the work on all threads, each on parts of `order`; no scope is in two parts."""
-        parts = min(_PARTS_PER_THREAD * self.threads, len(order) // _SMALLEST_PART)
-        if self._pool is None or parts < 2:
-            work(slice(0, len(order)))
-            return
-        ends = np.linspace(0, len(order), parts + 1).astype(np.int64)
-        owners = scopes[order]
-        for i in range(1, parts):  # up to the first item of another scope
-            while ends[i] < len(order) and owners[ends[i]] == owners[ends[i] - 1]:
-                ends[i] += 1
-        ends = np.maximum.accumulate(ends)
-        list(self._pool.map(work, [slice(a, b) for a, b in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]))
+
+def _on_gpu(desk: Shelf, size: int, threads: int, bounds: tuple[float, float], dtype: str) -> GpuCalls:
+    from driftbandit.batch.gpu_calls import GpuCalls  # noqa: PLC0415 - only those who have a GPU need it
+    from driftbandit.batch.on_gpu import GpuScopes  # noqa: PLC0415
+
+    return GpuCalls(GpuScopes(desk, size, threads, dtype), desk.policy.dim, bounds)
 
 
 def by_scope(scopes: Ints) -> Ints:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from driftbandit.core import Change, Floats, Ints
+from driftbandit.state import ChangeLog
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -28,6 +29,9 @@ class Shelf(ABC):
         Number of scopes.
     """
 
+    loose_axis: ClassVar[Mapping[str, int]] = {}
+    """Axes along which arrays of another state may be longer or shorter."""
+
     draws = False
     """Whether choosing changes a policy, so that the order of a scope's choices matters."""
 
@@ -39,7 +43,7 @@ class Shelf(ABC):
         self.size = size
         self._first = self.policy.state()
         self.rounds = np.full(size, int(self._first["rounds"]), dtype=np.int64)
-        self._logs: dict[int, dict[str, NDArray[Any]]] = {}  # of scopes in which something changed
+        self.logs: dict[int, ChangeLog] = {}  # of scopes in which something changed
 
     @property
     @abstractmethod
@@ -49,6 +53,59 @@ class Shelf(ABC):
     @abstractmethod
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays with one entry per scope, by name; all that was learned but the logs of changes."""
+
+    def take(self, arrays: Mapping[str, ArrayLike]) -> None:
+        """Replace all that was learned by arrays that `arrays` returned; ValueError, and no change, if they do not fit.
+
+        Arrays named ``log.<scope>.<part>`` are the logs of changes.
+        """
+        mine = self.arrays()
+        given = {name: np.array(arrays[name], order="C") for name in arrays}
+        logs = {name: given.pop(name) for name in list(given) if name.startswith("log.")}
+        if given.keys() != mine.keys():
+            raise ValueError(f"state: expected {', '.join(mine)}, got {', '.join(given)}")
+        for name, array in given.items():
+            want, loose = mine[name], self.loose_axis.get(name)
+            shape = tuple("n" if axis == loose else length for axis, length in enumerate(want.shape))
+            got = tuple("n" if axis == loose else length for axis, length in enumerate(array.shape))
+            if array.dtype != want.dtype or got != shape:
+                raise ValueError(
+                    f"state: {name}: expected {want.dtype} of shape {shape}, got {array.dtype} of shape {array.shape}"
+                )
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise ValueError(f"state: {name}: expected finite values")
+        if (given["rounds"] < 0).any():
+            raise ValueError("state: rounds: expected counts")
+        kept = self._read_logs(logs)
+        self._take(given)
+        self.rounds, self.logs = given["rounds"], kept
+
+    def _read_logs(self, given: Arrays) -> dict[int, ChangeLog]:
+        parts: dict[int, dict[str, NDArray[Any]]] = {}
+        for name, array in given.items():
+            _, number, part = name.split(".")
+            parts.setdefault(int(number), {})[part] = array
+        if any(not 0 <= scope < self.size for scope in parts):
+            raise ValueError(f"state: log: expected scopes from 0 to {self.size - 1}, got {max(parts)}")
+        return {scope: self.new_log().restore(log) for scope, log in parts.items()}
+
+    def new_log(self) -> ChangeLog:
+        """A copy of the log that every scope begins with."""
+        return copy.deepcopy(self.policy._log)  # type: ignore[no-any-return]
+
+    def report(self, scope: int, changes: tuple[Change, ...]) -> None:
+        """Write changes into the log of a scope."""
+        log = self.logs.get(scope) or self.logs.setdefault(scope, self.new_log())
+        for change in changes:
+            log.append(change)
+
+    def log_arrays(self) -> dict[str, NDArray[Any]]:
+        """The logs of changes, as `take` takes them."""
+        return {f"log.{scope}.{name}": array for scope, log in self.logs.items() for name, array in log.state().items()}
+
+    @abstractmethod
+    def _take(self, arrays: Arrays) -> None:
+        """Take arrays of the right types and lengths, or raise ValueError."""
 
     @property
     def nbytes(self) -> int:
@@ -71,16 +128,19 @@ class Shelf(ABC):
 
     def state_of(self, scope: int) -> dict[str, NDArray[Any]]:
         """The state of a scope's policy, as its `restore` takes it."""
-        log = self._logs.get(scope)
-        if log is None:
-            log = {name: array for name, array in self._first.items() if name.startswith("log.")}
-        return {**log, "rounds": np.array(self.rounds[scope]), **self._parts_of(scope)}
+        log = (self.logs.get(scope) or self.policy._log).state()
+        return {
+            **{f"log.{name}": array for name, array in log.items()},
+            "rounds": np.array(self.rounds[scope]),
+            **self._parts_of(scope),
+        }
 
     def put_state(self, scope: int, state: Arrays) -> None:
         """Take a scope's policy from its state, which must be valid."""
         self.rounds[scope] = int(state["rounds"])
-        if int(state["log.total"]) != int(self._first["log.total"]) or scope in self._logs:
-            self._logs[scope] = {name: np.array(array) for name, array in state.items() if name.startswith("log.")}
+        if int(state["log.total"]) != self.policy._log.total or scope in self.logs:
+            parts = {name.removeprefix("log."): state[name] for name in state if name.startswith("log.")}
+            self.logs[scope] = self.new_log().restore(parts)
         self._put_parts(scope, state)
 
     @abstractmethod
@@ -96,15 +156,8 @@ class Shelf(ABC):
         return copy.deepcopy(self.policy).restore(self.state_of(scope))
 
     def review(self, scope: int) -> tuple[Change, ...]:
-        """Deal with what the last reward of a scope revealed."""
-        policy = self.policy_of(scope)
-        changes = self._conclude(policy)
-        self.put_state(scope, policy.state())
-        return changes
-
-    def _conclude(self, policy: Any) -> tuple[Change, ...]:
-        """What a policy object does after such a reward."""
-        raise NotImplementedError  # only for policies that detect changes
+        """Deal with what the last reward of a scope revealed; only policies that detect changes have that to do."""
+        raise NotImplementedError
 
     # Compiled loops ------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from driftbandit.benchmarks import loading as data_loading
-from driftbandit.benchmarks import speed
+from driftbandit.benchmarks import many_scopes, speed
 from driftbandit.report import Artefact
 
 
@@ -33,6 +33,7 @@ def run(
     rounds: int,
     peers: bool,
     loading: bool,
+    scopes: int,
     data: str | os.PathLike[str] | None,
     seed: int,
 ) -> Artefact:
@@ -46,23 +47,31 @@ def run(
         Rounds per run.
     peers, loading : bool
         Whether to time other packages, and data.
+    scopes : int
+        Scopes that are timed at once beside one by one; 0 for none.
     data : path, optional
         Folder of the data sets.
     seed : int
         Seed of the rounds.
     """
     times = speed.measure(shapes, seed=seed, peers=peers, rounds=rounds)
+    crowd = many_scopes.measure(scopes=scopes, seed=seed) if scopes else {}
     imports = speed.import_ratio()
     figures = data_loading.measure_loading(data, seed=seed) if loading else []
     return Artefact(
         "bench",
         "Speed",
         text=[f"import driftbandit takes {imports:.1f} times as long as import numpy."],
-        tables=[speed.speed_table(times, rounds), *([data_loading.loading_table(figures)] if figures else [])],
+        tables=[
+            speed.speed_table(times, rounds),
+            *([many_scopes.many_scopes_table(crowd)] if crowd else []),
+            *([data_loading.loading_table(figures)] if figures else []),
+        ],
         data={
             "microseconds": {
                 name: {f"{dim}x{arms}": value for (dim, arms), value in row.items()} for name, row in times.items()
             },
+            "many_scopes": crowd,
             "import_ratio": imports,
             "loading": {figure.name: asdict(figure) for figure in figures},
         },

@@ -51,7 +51,7 @@ class Stream:
         return cls(pools, rewards)
 
 
-class _ByRow:
+class ByRow:
     """A policy of the contract (or NumPy's) as a `Player`."""
 
     def __init__(self, policy: Any) -> None:
@@ -71,17 +71,17 @@ def _three_members(dim: int) -> DLinUCB:
 
 
 OURS: dict[str, Callable[[int, int], Player]] = {
-    "LinUCB": lambda dim, arms: _ByRow(LinUCB(dim)),
-    "DLinUCB, 3 members": lambda dim, arms: _ByRow(_three_members(dim)),
-    "DriftUCB": lambda dim, arms: _ByRow(DriftUCB(dim)),
+    "LinUCB": lambda dim, arms: ByRow(LinUCB(dim)),
+    "DLinUCB, 3 members": lambda dim, arms: ByRow(_three_members(dim)),
+    "DriftUCB": lambda dim, arms: ByRow(DriftUCB(dim)),
 }
 BASELINES: dict[str, Callable[[int, int], Player]] = {
-    "NumPy LinUCB": lambda dim, arms: _ByRow(NumpyLinUCB(dim)),
-    "NumPy LinUCB, no checks": lambda dim, arms: _ByRow(BareNumpyLinUCB(dim)),
+    "NumPy LinUCB": lambda dim, arms: ByRow(NumpyLinUCB(dim)),
+    "NumPy LinUCB, no checks": lambda dim, arms: ByRow(BareNumpyLinUCB(dim)),
 }
 
 
-def _play(player: Player, stream: Stream, rounds: int, seconds: float = float("inf")) -> float:
+def play(player: Player, stream: Stream, rounds: int, seconds: float = float("inf")) -> float:
     """Seconds per round; stops early after `seconds`.
 
     The candidates are copied into one buffer first, as a service would gather them: a policy rarely meets features that
@@ -124,15 +124,15 @@ def measure(
         stream = Stream.make(dim, arms, seed)
         makers = {"loop": lambda dim, arms: _Nobody(), **BASELINES, **OURS}
         for build in makers.values():  # compile and warm up
-            _play(build(dim, arms), stream, 20)
+            play(build(dim, arms), stream, 20)
         best = dict.fromkeys(makers, float("inf"))
         for _ in range(REPEATS):
             for name, build in makers.items():
-                best[name] = min(best[name], _play(build(dim, arms), stream, rounds))
+                best[name] = min(best[name], play(build(dim, arms), stream, rounds))
         if peers:
             for name, (build, takes_features) in installed().items():
                 label = name if takes_features else f"{name} (no arm features)"
-                best[label] = _play(build(dim, arms), stream, rounds, _PEER_SECONDS)
+                best[label] = play(build(dim, arms), stream, rounds, _PEER_SECONDS)
         loop = best.pop("loop")
         for name, seconds in best.items():
             result.setdefault(name, {})[dim, arms] = 1e6 * (seconds - loop)

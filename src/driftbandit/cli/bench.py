@@ -17,12 +17,15 @@ def bench(
     rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] = 5000,
     peers: Annotated[bool, typer.Option(help="Also time other packages, where installed.")] = True,
     loading: Annotated[bool, typer.Option(help="Also time reading, converting and replaying data.")] = True,
+    scopes: Annotated[
+        int, typer.Option(help="Scopes that are timed at once beside one by one; 0 for none.", min=0)
+    ] = 10_000,
     data: Annotated[Path | None, typer.Option(help="Folder of the data sets; by default $DRIFTBANDIT_DATA.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the rounds.", min=0)] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder to write the table to.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    r"""Time choose + learn beside NumPy and other packages, and reading and replaying data.
+    r"""Time choose + learn beside NumPy and other packages, many scopes at once, and reading and replaying data.
 
     Other packages come with pip install 'driftbandit\[bench]'.
 
@@ -34,5 +37,5 @@ def bench(
         shapes = read_sizes(sizes)
         if not as_json:
             typer.echo("timing, about half a minute for each size ...", err=True)
-        artefact = run(shapes, rounds=rounds, peers=peers, loading=loading, data=data, seed=seed)
+        artefact = run(shapes, rounds=rounds, peers=peers, loading=loading, scopes=scopes, data=data, seed=seed)
         deliver([artefact], out, as_json)

@@ -10,6 +10,7 @@ import typer
 from driftbandit.cli.shared import (
     AsJson,
     Fresh,
+    On,
     Processes,
     UnusedSeed,
     deliver,
@@ -44,6 +45,7 @@ def compare(
     seed: Annotated[int, typer.Option(help="First seed; the others follow it.", min=0)] = 0,
     seeds: Annotated[int, typer.Option(help="How many seeds.", min=1)] = 10,
     processes: Processes = None,
+    on: On = "local",
     out: Annotated[Path, typer.Option(help="Folder for traces, table, picture and report.")] = Path("runs/compare"),
     fresh: Fresh = False,
     as_json: AsJson = False,
@@ -75,6 +77,7 @@ def compare(
             processes=processes,
             progress=not as_json,
             fresh=fresh,
+            on=on,
         )
         deliver([artefact], out, as_json)
 
@@ -103,6 +106,7 @@ def arena(
         bool, typer.Option("--quick", help="Other defaults: a few scenarios, policies and seeds, no tuning.")
     ] = False,
     processes: Processes = None,
+    on: On = "local",
     out: Annotated[Path, typer.Option(help="Folder for results, tables, picture and page.")] = Path("runs/arena"),
     fresh: Fresh = False,
     as_json: AsJson = False,
@@ -134,6 +138,7 @@ def arena(
             processes=processes,
             progress=not as_json,
             fresh=fresh,
+            on=on,
         )
         deliver([artefact], out, as_json)
 

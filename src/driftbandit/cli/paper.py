@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from driftbandit.cli.shared import AsJson, Fresh, Processes, UnusedSeed, deliver, friendly_errors
+from driftbandit.cli.shared import AsJson, Fresh, On, Processes, UnusedSeed, deliver, friendly_errors
 from driftbandit.paper.everything import PaperArtefact
 
 
@@ -22,6 +22,7 @@ def paper(
         typer.Option(help="For figure3: lines of a made-up log (600,000), or of the log that is there to take.", min=1),
     ] = None,
     processes: Processes = None,
+    on: On = "local",
     data: Annotated[
         Path | None, typer.Option(help="Folder of the data sets; by default $DRIFTBANDIT_DATA. See docs/data.md.")
     ] = None,
@@ -48,6 +49,7 @@ def paper(
             processes=processes,
             progress=not as_json,
             fresh=fresh,
+            on=on,
         )
         deliver(done.artefacts, out, as_json)
         if not as_json:

@@ -21,6 +21,10 @@ Fresh = Annotated[bool, typer.Option("--fresh", help="Run again what an earlier 
 Processes = Annotated[
     int | None, typer.Option(help="Processes; one per core by default. Results do not depend on it.", min=1)
 ]
+On = Annotated[
+    Literal["local", "ray"],
+    typer.Option(help="Where to run: on this machine, or on the Ray cluster of RAY_ADDRESS; see docs/scale.md."),
+]
 _LOG = typer.Argument(help="The log: CSV, Parquet, NDJSON or DSJSON, a file or a folder; see docs/logs.md.")
 LogFile = Annotated[Path, _LOG]
 LogFileOrNone = Annotated[Path | None, _LOG]

@@ -179,7 +179,13 @@ class Log:
 
     def slice(self, start: int, stop: int) -> Log:
         """Return the events from `start` to before `stop`, with the same articles and pools, sharing memory."""
-        part = slice(start, stop)
+        return self._part(slice(start, stop))
+
+    def take(self, events: Ints) -> Log:
+        """Return the events with these numbers, in this order, with the same articles and pools."""
+        return self._part(events)
+
+    def _part(self, part: Any) -> Log:
         piece: Log = object.__new__(Log)  # a part of a checked log needs no checking
         for name in self._TYPES:
             array = getattr(self, name)

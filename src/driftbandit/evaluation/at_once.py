@@ -12,7 +12,7 @@ from driftbandit.evaluation.agreement import Questions
 from driftbandit.policies.scoped.per_scope import PerScope
 
 
-def replay_scopes(policy: Any, questions: Questions) -> tuple[Ints, list[tuple[int, Change]]] | None:
+def replay_scopes(policy: Any, questions: Questions) -> tuple[Ints, tuple[tuple[int, Change], ...]] | None:
     """Replay a log with the policies of a `PerScope` in flat arrays; the same events and changes as one by one.
 
     Returns the events that count and the changes with their events, or None if these policies cannot be put into flat
@@ -45,4 +45,4 @@ def replay_scopes(policy: Any, questions: Questions) -> tuple[Ints, list[tuple[i
     last[owners] = np.arange(len(log))
     order = np.argsort(last).tolist()  # by their last use
     policy.adopt({scopes[number]: store.policy_of(number) for number in order}, len(matched))
-    return matched, changes
+    return matched, tuple(changes)

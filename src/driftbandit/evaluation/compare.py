@@ -14,24 +14,21 @@ from typing import TypedDict
 
 from driftbandit.core import Policy, as_count, unknown_name
 from driftbandit.environments.rounds import Environment, Rounds
-from driftbandit.evaluation.fingerprints import run_key
+from driftbandit.evaluation.fingerprints import builder_fingerprint, joined_key, world_fingerprint
 from driftbandit.evaluation.simulate import simulate
 from driftbandit.evaluation.trace import Trace
-from driftbandit.evaluation.workers import as_processes, check_travels, work_off
+from driftbandit.evaluation.workers import On, check_travels, leaves_process, work_off
 from driftbandit.policies.choosing_memory.click_warning import ClickWarning
 from driftbandit.policies.registry import REGISTRY, Brief, Builder
 
 
 @dataclass(frozen=True)
 class Job:
-    """One world with one seed, and the policies that are still to play it."""
+    """One world with one seed, and the policies that are still to play it, with the fingerprints of their runs."""
 
     setting: str
-    world: Environment
     seed: int
-    entrants: dict[str, Builder | None]
-    folder: str
-    """Folder for the traces; empty for a temporary one."""
+    keys: dict[str, str]
 
 
 class CompareOptions(TypedDict, total=False):
@@ -41,6 +38,7 @@ class CompareOptions(TypedDict, total=False):
     processes: int | None
     progress: bool
     fresh: bool
+    on: On
 
 
 def compare(
@@ -52,6 +50,7 @@ def compare(
     processes: int | None = None,
     progress: bool = False,
     fresh: bool = False,
+    on: On = "local",
 ) -> list[Trace]:
     """Play every policy in every world with every seed, all on identical rounds.
 
@@ -68,11 +67,15 @@ def compare(
         Folder for the traces. A run whose trace is already there, made by the same code from the same settings, is not
         repeated; runs of lambdas and other builders that cannot be pickled always are.
     processes : int, optional
-        Number of processes, by default one per core. The results do not depend on it.
+        Number of processes, by default one per core. The results do not depend on it. On Ray: how many worlds and seeds
+        are played at the same time, by default as many as the cluster has cores.
     progress : bool
         Show a progress bar, in a terminal or a notebook.
     fresh : bool
         Run everything again.
+    on : {'local', 'ray'}
+        Where to play: on this machine, or on a Ray cluster, which needs the extra ``scale``. The results do not depend
+        on it. See docs/scale.md.
 
     Returns
     -------
@@ -99,40 +102,42 @@ def compare(
     seeds = [as_count("seeds", seed, least=0) for seed in seeds]
     if len(set(seeds)) < len(seeds):
         raise ValueError("seeds: expected every seed once")
-    processes = as_processes(processes)
-    folder = "" if out is None else str(out)
-    order = list(itertools.product(settings, entrants, seeds))
-    done: dict[tuple[str, str, int], Trace] = {}
-    if folder and not fresh:
-        for place in order:
-            setting, name, seed = place
-            found = _stored(folder, setting, name, seed)
-            if found and found.key == run_key(settings[setting], seed, name, entrants[name]):
-                done[place] = found
-    if processes > 1:
+    if leaves_process(processes, on):
         for name, build in entrants.items():
             check_travels(f"policies: the builder of {name!r}", build)
         for setting, world in settings.items():
             check_travels(f"settings: {setting!r}", world)
+    worlds = {setting: world_fingerprint(world) for setting, world in settings.items()}
+    builders = {name: builder_fingerprint(build) for name, build in entrants.items()}
+    order = list(itertools.product(settings, entrants, seeds))
+    keys = {(s, name, seed): joined_key(worlds[s], seed, name, builders[name]) for s, name, seed in order}
+    done: dict[tuple[str, str, int], Trace] = {}
+    if out is not None and not fresh:
+        for place in order:
+            found = _stored(str(out), *place)
+            if found and found.key == keys[place]:
+                done[place] = found
     jobs: list[Job] = []
     for setting, seed in itertools.product(settings, seeds):
-        left = {name: build for name, build in entrants.items() if (setting, name, seed) not in done}
+        left = [name for name in entrants if (setting, name, seed) not in done]
         if left:
-            jobs.append(Job(setting, settings[setting], seed, left, folder))
+            jobs.append(Job(setting, seed, {name: keys[setting, name, seed] for name in left}))
     with TemporaryDirectory(prefix="driftbandit-") as shelter:
-        kept = [job if job.folder else replace(job, folder=shelter) for job in jobs]
+        folder = shelter if out is None else str(out)
         for job in work_off(
-            kept,
+            jobs,
             _run,
+            folder=folder,
+            shared=lambda job: (settings[job.setting], entrants),
             processes=processes,
+            on=on,
             progress=progress,
             total=len(order),
             finished=len(done),
-            runs_of=lambda job: len(job.entrants),
+            runs_of=lambda job: len(job.keys),
         ):
-            for name in job.entrants:
-                path = trace_path(job.folder, job.setting, name, job.seed)
-                done[job.setting, name, job.seed] = Trace.load(path)
+            for name in job.keys:
+                done[job.setting, name, job.seed] = Trace.load(trace_path(folder, job.setting, name, job.seed))
     return [done[place] for place in order]
 
 
@@ -170,13 +175,12 @@ def _stored(folder: str, setting: str, name: str, seed: int) -> Trace | None:
         return None
 
 
-def _run(job: Job) -> None:
-    """Make the rounds of one world and seed once, and play every policy in them."""
-    rounds = job.world.rounds(job.seed)
-    for name, build in job.entrants.items():
-        key = run_key(job.world, job.seed, name, build)
-        trace = replace(play(name, build, rounds), setting=job.setting, key=key)
-        trace.save(trace_path(job.folder, job.setting, name, job.seed))
+def _run(job: Job, folder: str, world: Environment, entrants: Mapping[str, Builder | None]) -> None:
+    """Make the rounds of one world and seed once, and play the job's policies in them."""
+    rounds = world.rounds(job.seed)
+    for name, key in job.keys.items():
+        trace = replace(play(name, entrants[name], rounds), setting=job.setting, key=key)
+        trace.save(trace_path(folder, job.setting, name, job.seed))
 
 
 def play(name: str, build: Builder | None, rounds: Rounds) -> Trace:

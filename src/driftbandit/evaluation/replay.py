@@ -11,9 +11,10 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from driftbandit.core import Change, Floats, Ints, Policy, ScopedPolicy, takes_scope
 from driftbandit.environments.log import Log
@@ -203,32 +204,46 @@ def replay(
     >>> 0 < len(result.matched) < len(log) / 5
     True
     """
+    owners = owners_of(policy, log, scopes)
+    questions = Questions(log, lucky_events(log, equal_pools=equal_pools, seed=seed), owners, user_features)
+    started = time.perf_counter()
+    matched, changes = answered(policy, questions)
+    return Replay(matched, log.rewards[matched], log.rewards, changes, time.perf_counter() - started)
+
+
+def owners_of(policy: Policy | ScopedPolicy, log: Log, scopes: ArrayLike | None) -> NDArray[Any] | None:
+    """Whose model chooses at each event, None for a policy without scopes; ValueError if the log cannot be replayed."""
     if not log.is_uniform:
         raise ValueError(
             "log: replay is only right for a log in which every candidate was equally likely, and this one "
             + ("does not say so; if it was, make it with uniform=True" if log.propensities is None else "was not")
             + "; for any other log, use the estimators that weight by propensity"
         )
-    if scopes is not None and np.shape(scopes) != (len(log),):
+    if scopes is None:
+        return np.full(len(log), EVERYONE) if takes_scope(policy) else None
+    if np.shape(scopes) != (len(log),):
         raise ValueError(f"scopes: expected shape ({len(log)},), got {np.shape(scopes)}")
-    if scopes is not None and getattr(policy, "is_scoped", True) is False:
+    if getattr(policy, "is_scoped", True) is False:
         kind = type(policy).__name__
         raise ValueError(f"scopes: {kind} takes no scope; pass a policy that does, such as PerScope({kind}(...))")
-    if scopes is None and takes_scope(policy):
-        scopes = np.full(len(log), EVERYONE)
+    return np.asarray(scopes)
+
+
+def lucky_events(log: Log, *, equal_pools: bool, seed: int) -> NDArray[np.bool_]:
+    """Which events count if the policy agrees; parameters as in `replay`."""
     sizes = np.diff(log.pool_offsets)
     chance = sizes / max(int(sizes.max(initial=1)), 1) if equal_pools else np.ones(len(sizes))
     luck = np.random.default_rng(seed).random(len(log))
-    lucky = luck < chance[log.pools] if len(log) else np.empty(0, dtype=bool)
-    questions = Questions(log, lucky, None if scopes is None else np.asarray(scopes), user_features)
-    changes: list[tuple[int, Change]] = []
-    started = time.perf_counter()
+    return luck < chance[log.pools] if len(log) else np.empty(0, dtype=bool)
+
+
+def answered(policy: Policy | ScopedPolicy, questions: Questions) -> tuple[Ints, tuple[tuple[int, Change], ...]]:
+    """Let a policy go through the events; returns those that count, and the changes with the event of each."""
     if (found := replay_scopes(policy, questions)) is not None:
-        kept, changes = found
-    else:
-        matched: list[int] = []
-        for event in agreements(policy, questions):
-            matched.append(event)
-            changes.extend((event, change) for change in questions.tell(policy, event))
-        kept = np.array(matched, dtype=np.int64)
-    return Replay(kept, log.rewards[kept], log.rewards, tuple(changes), time.perf_counter() - started)
+        return found
+    matched: list[int] = []
+    changes: list[tuple[int, Change]] = []
+    for event in agreements(policy, questions):
+        matched.append(event)
+        changes.extend((event, change) for change in questions.tell(policy, event))
+    return np.array(matched, dtype=np.int64), tuple(changes)

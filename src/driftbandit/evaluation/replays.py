@@ -15,11 +15,12 @@ from zlib import crc32
 
 import numpy as np
 
+from driftbandit.core import Ints
 from driftbandit.environments.log import Log
 from driftbandit.evaluation.compare import file_name
 from driftbandit.evaluation.fingerprints import builder_fingerprint, code_fingerprint
 from driftbandit.evaluation.replay import Replay, replay
-from driftbandit.evaluation.workers import as_processes, check_travels, work_off
+from driftbandit.evaluation.workers import On, check_travels, leaves_process, nothing_shared, work_off
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,15 @@ class _Job:
     stream: Stream
     name: str
     entrant: Entrant
-    target: str
     key: str
 
     @property
     def place(self) -> tuple[str, str]:
         return self.stream.name, self.name
+
+    def target(self, folder: str) -> Path:
+        """Where its replay is kept."""
+        return Path(folder, "replays", file_name(self.stream.name), f"{file_name(self.name)}.parquet")
 
 
 def replay_all(
@@ -83,6 +87,7 @@ def replay_all(
     processes: int | None = None,
     progress: bool = False,
     fresh: bool = False,
+    on: On = "local",
 ) -> dict[tuple[str, str], Replay]:
     """Replay the policies of every stream.
 
@@ -93,8 +98,8 @@ def replay_all(
     out : path, optional
         Folder for the replays. A replay that is already there, made by the same code from the same log, is not run
         again.
-    processes, progress, fresh :
-        As in `compare`.
+    processes, progress, fresh, on :
+        As in `compare`. Ray is sent the logs from this machine, each once.
 
     Returns
     -------
@@ -103,26 +108,26 @@ def replay_all(
     """
     if len({stream.name for stream in streams}) < len(streams):
         raise ValueError("streams: expected different names")
-    with TemporaryDirectory(prefix="driftbandit-") as shelter:
-        folder = Path(shelter if out is None else out) / "replays"
-        jobs = [
-            _job(stream, name, entrant, folder) for stream, field in streams.items() for name, entrant in field.items()
-        ]
-        found = {} if fresh else {job.place: kept for job in jobs if (kept := _stored(job)) is not None}
-        left = [job for job in jobs if job.place not in found]
-        processes = as_processes(processes)
-        for job in left if processes > 1 else ():
+    jobs = [_job(stream, name, entrant) for stream, field in streams.items() for name, entrant in field.items()]
+    if leaves_process(processes, on):
+        for job in jobs:
             check_travels(f"streams: the builder of {job.name!r}", job.entrant)
+    with TemporaryDirectory(prefix="driftbandit-") as shelter:
+        folder = shelter if out is None else str(out)
+        found = {} if fresh else {job.place: kept for job in jobs if (kept := _stored(job, folder)) is not None}
         for job in work_off(
-            left,
+            [job for job in jobs if job.place not in found],
             _run,
+            folder=folder,
+            shared=_opened if on == "ray" else nothing_shared,
             processes=processes,
+            on=on,
             progress=progress,
             total=len(jobs),
             finished=len(found),
             runs_of=_one,
         ):
-            found[job.place] = Replay.load(job.target, _log(job.stream).rewards)
+            found[job.place] = Replay.load(job.target(folder), _log(job.stream).rewards)
     return {job.place: found[job.place] for job in jobs}
 
 
@@ -130,30 +135,41 @@ def _one(job: _Job) -> int:
     return 1
 
 
-def _job(stream: Stream, name: str, entrant: Entrant, folder: Path) -> _Job:
+def _job(stream: Stream, name: str, entrant: Entrant) -> _Job:
     scopes = hashlib.sha256(Path(entrant.scopes).read_bytes()).hexdigest() if entrant.scopes else ""
     facts = [code_fingerprint(), stream.key, stream.seed, name, builder_fingerprint(entrant.build)]
     key = hashlib.sha256(json.dumps([*facts, scopes, entrant.user_features]).encode()).hexdigest()
-    return _Job(stream, name, entrant, str(folder / file_name(stream.name) / f"{file_name(name)}.parquet"), key)
+    return _Job(stream, name, entrant, key)
 
 
-def _stored(job: _Job) -> Replay | None:
+def _stored(job: _Job, folder: str) -> Replay | None:
     try:
-        found = Replay.load(job.target, _log(job.stream).rewards)
+        found = Replay.load(job.target(folder), _log(job.stream).rewards)
     except (FileNotFoundError, ValueError):
         return None
     return found if found.key == job.key else None
 
 
-def _run(job: _Job) -> None:
-    entrant = job.entrant
-    policy = entrant.build(crc32(f"{job.name}/{job.stream.seed}".encode()))
-    scopes = np.load(entrant.scopes) if entrant.scopes else None
-    result = replay(policy, _log(job.stream), scopes=scopes, user_features=entrant.user_features, seed=job.stream.seed)
-    replace(result, key=job.key).save(job.target)
+def _run(job: _Job, folder: str, *opened: Any) -> None:
+    """Replay a log, which is read from its file unless it comes with the job."""
+    log, scopes = opened or _opened(job)
+    policy = job.entrant.build(crc32(f"{job.name}/{job.stream.seed}".encode()))
+    result = replay(policy, log, scopes=scopes, user_features=job.entrant.user_features, seed=job.stream.seed)
+    replace(result, key=job.key).save(job.target(folder))
+
+
+def _opened(job: _Job) -> tuple[Log, Ints | None]:
+    return _log(job.stream), _scopes(job.entrant.scopes, job.stream) if job.entrant.scopes else None
 
 
 @lru_cache(maxsize=4)
 def _log(stream: Stream) -> Log:
     """The log of a stream, mapped into memory once for all replays."""
     return Log.load(stream.log)
+
+
+@lru_cache(maxsize=4)
+def _scopes(path: str, stream: Stream) -> Ints:
+    """The scopes of a stream's events; the stream tells versions of the file apart."""
+    scopes: Ints = np.load(path)
+    return scopes

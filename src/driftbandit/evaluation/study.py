@@ -17,9 +17,9 @@ from tempfile import TemporaryDirectory
 from driftbandit.environments.rounds import Environment
 from driftbandit.evaluation.compare import file_name, play
 from driftbandit.evaluation.detection import Detection, alarm_rounds
-from driftbandit.evaluation.fingerprints import builder_fingerprint, joined_key, run_key, world_fingerprint
+from driftbandit.evaluation.fingerprints import builder_fingerprint, joined_key, world_fingerprint
 from driftbandit.evaluation.trace import Trace
-from driftbandit.evaluation.workers import as_processes, check_travels, work_off
+from driftbandit.evaluation.workers import On, check_travels, leaves_process, work_off
 from driftbandit.files import whole_file
 from driftbandit.policies.registry import Builder
 
@@ -70,13 +70,12 @@ class Result:
 
 @dataclass(frozen=True)
 class _Job:
-    """One world with one seed, and what is still to be played in it."""
+    """One world with one seed, what is still to be played in it, with fingerprints, and results that are kept."""
 
     name: str
-    environment: Environment
     seed: int
-    policies: dict[str, Builder]
-    folder: str
+    keys: dict[str, str]
+    stored: dict[str, tuple[str, Result]]
 
 
 def play_study(
@@ -86,6 +85,7 @@ def play_study(
     processes: int | None = None,
     progress: bool = False,
     fresh: bool = False,
+    on: On = "local",
 ) -> dict[tuple[str, str], list[Result]]:
     """Play every policy in its worlds with every seed and keep the totals.
 
@@ -96,7 +96,7 @@ def play_study(
     out : path, optional
         Folder for the results. A run whose result is already there, made by the same code from the same settings, is
         not repeated.
-    processes, progress, fresh :
+    processes, progress, fresh, on :
         As in `compare`.
 
     Returns
@@ -113,8 +113,7 @@ def play_study(
     >>> [(result.seed, result.alarms) for result in results["small", "random"]]
     [(0, 0), (1, 0)]
     """
-    processes = as_processes(processes)
-    if processes > 1:
+    if leaves_process(processes, on):
         for name, place in scenarios.items():
             check_travels(f"scenarios: {name!r}", place.environment)
             for policy, build in place.policies.items():
@@ -126,11 +125,14 @@ def play_study(
         for _ in work_off(
             jobs,
             _run,
+            folder=folder,
+            shared=lambda job: (scenarios[job.name],),
             processes=processes,
+            on=on,
             progress=progress,
             total=total,
-            finished=total - sum(len(job.policies) for job in jobs),
-            runs_of=lambda job: len(job.policies),
+            finished=total - sum(len(job.keys) for job in jobs),
+            runs_of=lambda job: len(job.keys),
         ):
             pass
         results: dict[tuple[str, str], list[Result]] = {}
@@ -147,29 +149,29 @@ def _left(scenarios: Mapping[str, Place], folder: str, fresh: bool) -> list[_Job
     jobs = []
     # A builder plays in many worlds with many seeds, and takes longer to fingerprint than a run to look up.
     builders = {id(build): build for place in scenarios.values() for build in place.policies.values()}
-    made_by = {} if fresh else {which: builder_fingerprint(build) for which, build in builders.items()}
+    made_by = {which: builder_fingerprint(build) for which, build in builders.items()}
     for name, place in scenarios.items():
-        world = "" if fresh else world_fingerprint(place.environment)
+        world = world_fingerprint(place.environment)
         for seed in place.seeds:
-            done = {} if fresh else _read(folder, name, seed)
+            stored = _read(folder, name, seed)
+            keys = {
+                policy: joined_key(world, seed, policy, made_by[id(build)]) for policy, build in place.policies.items()
+            }
             left = {
-                policy: build
-                for policy, build in place.policies.items()
-                if policy not in done or done[policy][0] != joined_key(world, seed, policy, made_by[id(build)])
+                policy: key for policy, key in keys.items() if fresh or policy not in stored or stored[policy][0] != key
             }
             if left:
-                jobs.append(_Job(name, place.environment, seed, left, folder))
+                jobs.append(_Job(name, seed, left, stored))
     return jobs
 
 
-def _run(job: _Job) -> None:
-    rounds = job.environment.rounds(job.seed)
-    stored = _read(job.folder, job.name, job.seed)
-    for policy, build in job.policies.items():
-        key = run_key(job.environment, job.seed, policy, build)
-        stored[policy] = key, result_of(replace(play(policy, build, rounds), setting=job.name))
+def _run(job: _Job, folder: str, place: Place) -> None:
+    rounds = place.environment.rounds(job.seed)
+    stored = dict(job.stored)
+    for policy, key in job.keys.items():
+        stored[policy] = key, result_of(replace(play(policy, place.policies[policy], rounds), setting=job.name))
         lines = {name: {"key": made_by, **vars(result)} for name, (made_by, result) in stored.items()}
-        with whole_file(_path(job.folder, job.name, job.seed)) as part:
+        with whole_file(_path(folder, job.name, job.seed)) as part:
             part.write_text(json.dumps(lines, indent=1), encoding="utf-8")
 
 

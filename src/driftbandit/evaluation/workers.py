@@ -1,4 +1,4 @@
-"""Work on all cores: jobs that leave their results in files, a progress bar, and workers that end with their parent."""
+"""Work on all cores or on a Ray cluster: jobs that leave their results in files, and a progress bar."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from typing import TypeVar
+from typing import Literal, TypeVar, get_args
 
 from driftbandit.core import as_count
 from driftbandit.evaluation.progress import progress_bar
@@ -18,10 +18,20 @@ from driftbandit.kernels.compile import NOTICE
 
 Job = TypeVar("Job")
 
+On = Literal["local", "ray"]
+"""Where work is done: in processes on this machine, or on a Ray cluster."""
+
 CANNOT_PICKLE = (pickle.PicklingError, AttributeError, TypeError)
 """What `pickle` raises for a lambda, a local function and the like."""
 
 _SIGNAL_ON_PARENTS_DEATH = 1  # Linux's PR_SET_PDEATHSIG
+
+
+def leaves_process(processes: int | None, on: On) -> bool:
+    """Whether work may be done in another process than this one; ValueError if either argument makes no sense."""
+    if on not in get_args(On):
+        raise ValueError(f"on: expected {' or '.join(map(repr, get_args(On)))}, got {on!r}")
+    return as_processes(processes) > 1 or on == "ray"
 
 
 def as_processes(processes: int | None) -> int:
@@ -36,15 +46,23 @@ def check_travels(what: str, thing: object) -> None:
     except CANNOT_PICKLE as error:
         raise ValueError(
             f"{what} cannot be sent to other processes ({error}); define it with def or class at the top of a module, "
-            "or pass processes=1"
+            "or pass processes=1 and no Ray"
         ) from error
+
+
+def nothing_shared(job: object) -> tuple[()]:
+    """For jobs that bring all they need."""
+    return ()
 
 
 def work_off(
     jobs: Sequence[Job],
-    work: Callable[[Job], object],
+    work: Callable[..., object],
     *,
-    processes: int,
+    folder: str,
+    shared: Callable[[Job], Sequence[object]] = nothing_shared,
+    processes: int | None,
+    on: On = "local",
     progress: bool,
     total: int,
     finished: int,
@@ -57,39 +75,61 @@ def work_off(
 
     Parameters
     ----------
+    work : callable
+        Called as ``work(job, folder, *shared(job))``; leaves its results in files in that folder, under names that no
+        other job uses.
+    folder : str
+        Where the files are to be. On Ray a job is given another folder, from which its files are brought here.
+    shared : callable
+        What a job needs besides itself. Objects that several jobs share travel to each machine of a Ray cluster once.
+    processes, on :
+        As in `compare`.
     total, finished, runs_of :
         What the progress bar counts: all runs, runs already done, and runs per job.
     """
-    workers = _in_parallel(jobs, work, processes) if processes > 1 and len(jobs) > 1 else None
+    workers: Iterator[list[Job]] | None = None
+    if on == "ray" and jobs:
+        from driftbandit.evaluation.on_ray import run_on_ray  # noqa: PLC0415 - which needs a part of this module
+
+        workers = run_on_ray(jobs, work, folder=folder, shared=shared, most=processes)
+    elif as_processes(processes) > 1 and len(jobs) > 1:
+        workers = _in_parallel(jobs, work, folder, shared, as_processes(processes))
     if workers:
-        next(workers)  # forks the workers before the bar starts a thread
+        next(workers)  # starts the workers before the bar starts a thread
     with progress_bar("playing", wanted=progress, unit="runs") as show:
         show(finished, total)
-        for done in workers or ([_after(work, job)] for job in jobs):
+        for done in workers or ([_after(work, job, folder, *shared(job))] for job in jobs):
             for job in done:
                 finished += runs_of(job)
                 show(finished, total)
                 yield job
 
 
-def _after(work: Callable[[Job], object], job: Job) -> Job:
-    work(job)
+def _after(work: Callable[..., object], job: Job, folder: str, *shared: object) -> Job:
+    work(job, folder, *shared)
     return job
 
 
-def _in_parallel(jobs: Sequence[Job], work: Callable[[Job], object], processes: int) -> Iterator[list[Job]]:
+def _in_parallel(
+    jobs: Sequence[Job],
+    work: Callable[..., object],
+    folder: str,
+    shared: Callable[[Job], Sequence[object]],
+    processes: int,
+) -> Iterator[list[Job]]:
     """Jobs as they are done; first an empty list, once the workers have started.
 
     Whatever ends this generator early ends the workers too.
     """
-    # Forked workers start at once and need no import guard in the user's script.
-    method = "fork" if "fork" in multiprocessing.get_all_start_methods() else "spawn"
+    # Forked workers start at once and need no import guard in the user's script. But a fork of a process that uses Ray
+    # has Ray's signal handler, which ends Ray for everybody when the worker is ended.
+    method = "fork" if "fork" in multiprocessing.get_all_start_methods() and not _uses_ray() else "spawn"
     context = multiprocessing.get_context(method)
     others = set(multiprocessing.active_children())
     with ProcessPoolExecutor(
         min(processes, len(jobs)), context, initializer=_follow_parent, initargs=(NOTICE.share(context),)
     ) as pool:
-        futures = [pool.submit(_after, work, job) for job in jobs]
+        futures = [pool.submit(_after, work, job, folder, *shared(job)) for job in jobs]
         try:
             yield []
             for future in as_completed(futures):
@@ -98,6 +138,11 @@ def _in_parallel(jobs: Sequence[Job], work: Callable[[Job], object], processes: 
             for worker in set(multiprocessing.active_children()) - others:
                 worker.terminate()
             raise
+
+
+def _uses_ray() -> bool:
+    ray = sys.modules.get("ray")
+    return ray is not None and ray.is_initialized()
 
 
 def _follow_parent(turn: object) -> None:

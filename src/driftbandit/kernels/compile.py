@@ -78,20 +78,23 @@ class _Notice(event.Listener):
 
     def __init__(self) -> None:
         self._turn: Any = threading.Lock()
-        self._shared = False
+        self._shared: BaseContext | None = None
 
     def share(self, context: BaseContext) -> Any:
         """Lock shared by this process and its workers, so that only one of them prints the message."""
-        if not self._shared:
+        if self._shared is not context:  # a lock made for forked workers cannot be sent to spawned ones
             turn = context.Lock()
-            if self._turn.locked():
+            if self._turn.acquire(False):
+                self._turn.release()
+            else:  # the message was printed
                 turn.acquire()
             self.take(turn)
+            self._shared = context
         return self._turn
 
     def take(self, turn: Any) -> None:
         """Use a lock that `share` returned in the parent process."""
-        self._turn, self._shared = turn, True
+        self._turn = turn
 
     def on_start(self, event: Any) -> None:
         """Numba starts to compile."""

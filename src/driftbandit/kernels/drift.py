@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit.core import TIE, Floats
-from driftbandit.kernels import draws, evidence, frames, mixture
+from driftbandit.kernels import draws, evidence, frames, mixture, young
 from driftbandit.kernels.compile import fill_in, finite, jit
 from driftbandit.kernels.experts import learn_expert, start_experts
 from driftbandit.kernels.ridge import COUNT, LARGEST_SQUARE, THETA, absorb, multiply, squares
@@ -207,15 +207,15 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
     fired = 0
     if rules[DETECT] > 0.0:
         if clicks:
-            best, strongest = evidence.show_click(rungs, memo, x, reward, base, z, theirs, acting)
+            best, strongest = evidence.show_click(rungs, memo, units, x, reward, base, z, theirs, acting)
         else:
             own, cap = errors[0] ** 2 / (width * noise), evidence.error_cap(memo)
-            best, strongest = evidence.show(rungs, x, surplus, z, own, width - 1.0, noise, acting, nu, cap)
+            best, strongest = evidence.show(rungs, units, x, surplus, z, own, width - 1.0, noise, acting, nu, cap)
         threshold = evidence.threshold(memo, incumbent[COUNT], rules[DELTA])
         if best >= 0 and strongest > threshold and evidence.holds(memo, rungs[best], d):
             fired = 1
             memo[ALARM_EVIDENCE], memo[ALARM_THRESHOLD], memo[ALARM_AGE] = strongest, threshold, rungs[best, COUNT]
-            _replace(memo, weights, incumbent, rungs, best, before_alarm(memo, experts))
+            _replace(memo, weights, incumbent, rungs, best, before_alarm(memo, experts), units)
 
     tally(memo, reward, surplus, size)
     if are_clicks(memo) != clicks:
@@ -324,7 +324,9 @@ def _learn_models(
 
 
 @jit
-def _replace(memo: Floats, weights: Floats, incumbent: Floats, rungs: Floats, best: int, before: Floats) -> None:
+def _replace(
+    memo: Floats, weights: Floats, incumbent: Floats, rungs: Floats, best: int, before: Floats, units: Floats
+) -> None:
     """Make a young model the incumbent, with the weight that it has earned since its birth.
 
     What the new incumbent leaves unexplained is the noise.
@@ -335,6 +337,7 @@ def _replace(memo: Floats, weights: Floats, incumbent: Floats, rungs: Floats, be
     noise, worth = evidence.noise_since(rungs[best], d)
     take_over_noise(memo, noise, worth)
     incumbent[:] = rungs[best]
+    young.unfold(incumbent, units)
     evidence.clear(rungs)
     memo[ALARMS] += 1.0
 

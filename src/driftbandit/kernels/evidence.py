@@ -4,7 +4,8 @@ Rung z of the ladder holds the model that was born at the latest round divisible
 for 2^(z + 1) rounds, until the next model of its rung is born; the top rung takes all births that would be higher. So
 there is one young model of every age up to a factor of two, and each costs one update per round. On clicks the ladder
 starts at a rung whose models see enough of them. A rung's row is a
-`ridge` row ``[n, theta, A^-1]`` followed by the sums named below; n = -1 marks an empty rung.
+`ridge` row ``[n, theta, A^-1]`` followed by the sums named below; n = -1 marks an empty rung. With many features, A^-1
+is kept as `young` says.
 
 All errors are in units of the noise level, e^2 / (1 + x' A^-1 x) / sigma^2, and capped, so that one wild reward cannot
 cause an alarm. With the noise variance integrated out under a prior worth `nu` rewards, the log-evidence of a rung
@@ -22,9 +23,10 @@ from __future__ import annotations
 import math
 
 from driftbandit.core import Floats
+from driftbandit.kernels import young
 from driftbandit.kernels.compile import jit
 from driftbandit.kernels.mixture import click_log_likelihood, log_likelihood
-from driftbandit.kernels.ridge import COUNT, THETA, absorb, multiply, row_size
+from driftbandit.kernels.ridge import COUNT, THETA, row_size
 from driftbandit.kernels.scales import (
     ALL_COUNT,
     FIRST_SQUARE,
@@ -87,14 +89,12 @@ def give_birth(rung: Floats, mean: Floats, units: Floats, shrink: float, ridge: 
     `noise`.
     """
     d = len(mean)
-    rung[:] = 0.0
-    at = THETA + d
+    young.begin(rung, units, ridge)
     for i in range(d):
         rung[THETA + i] = shrink * mean[i]
-        rung[at + i] = units[i] * units[i] / ridge
-        at += i + 1
-    rung[at + _NU] = nu
-    rung[at + _NOISE_SUM] = nu * noise
+    sums = THETA + d + d * (d + 1) // 2
+    rung[sums + _NU] = nu
+    rung[sums + _NOISE_SUM] = nu * noise
 
 
 @jit
@@ -107,6 +107,7 @@ def clear(rungs: Floats) -> None:
 @jit
 def show(
     rungs: Floats,
+    units: Floats,
     x: Floats,
     reward: float,
     z: Floats,
@@ -136,12 +137,12 @@ def show(
         rung = rungs[k]
         if rung[COUNT] < 0.0:
             continue
-        mean, square, _ = multiply(rung, x, z)
+        mean, square = young.multiply(rung, units, x, z)
         width = 1.0 + max(square, 0.0)
         log_width = math.log(width)
         error = reward - mean
         own = min(error * error / (width * noise), cap)
-        absorb(rung, z, error, width)
+        young.absorb(rung, units, z, error, width)
         rung[sums + _THEIRS] += theirs
         rung[sums + _OWN] += own
         rung[sums + _NOISE_SUM] += own * noise
@@ -158,7 +159,15 @@ def show(
 
 @jit
 def show_click(
-    rungs: Floats, memo: Floats, x: Floats, reward: float, base: float, z: Floats, theirs: float, acting: float
+    rungs: Floats,
+    memo: Floats,
+    units: Floats,
+    x: Floats,
+    reward: float,
+    base: float,
+    z: Floats,
+    theirs: float,
+    acting: float,
 ) -> tuple[int, float]:
     """As `show`, for a click: evidence is the log-likelihood under a rung minus that under the incumbent, `theirs`.
 
@@ -170,9 +179,9 @@ def show_click(
         rung = rungs[k]
         if rung[COUNT] < 0.0:
             continue
-        mean, square, _ = multiply(rung, x, z)
+        mean, square = young.multiply(rung, units, x, z)
         own = click_log_likelihood(memo, reward, base + mean)
-        absorb(rung, z, reward - base - mean, 1.0 + max(square, 0.0))
+        young.absorb(rung, units, z, reward - base - mean, 1.0 + max(square, 0.0))
         gain = own - theirs
         rung[sums + _OWN] -= own
         rung[sums + _THEIRS] -= theirs

@@ -213,3 +213,27 @@ replay_linucb = _filled(replay_in_turn, "linucb", ask=_ask_linucb, tell=_tell_ri
 replay_lints = _filled(replay_in_turn, "lints", ask=_ask_lints, tell=_tell_ridge)
 replay_dlinucb = _filled(replay_in_turn, "dlinucb", ask=_ask_dlinucb, tell=_tell_dlinucb)
 replay_driftucb = _filled(replay_in_turn, "driftucb", ask=_ask_driftucb, tell=_tell_driftucb)
+
+
+@jit
+def remember_in_turn(
+    rules: Floats,
+    memos: Floats,
+    banks: Floats,
+    seen: Floats,
+    places: Ints,
+    rooms: Ints,
+    features: Floats,
+    rewards: Floats,
+    status: Ints,
+    start: int,
+    stop: int,
+) -> None:
+    """Let DriftUCB remember rewards that were learned on a GPU; entry i of all arrays but `seen` is that of scope i.
+
+    `status` holds what `learn` returned, and gets what `relearning.remember` returns.
+    """
+    width = features.shape[1] + 1
+    for i in range(start, stop):
+        mine = seen[places[i] : places[i] + rooms[i] * width].reshape(rooms[i], width)
+        status[i] = relearning.remember(rules, memos[i], banks[i], mine, features[i], rewards[i], status[i])

@@ -30,6 +30,7 @@ from driftbandit.kernels.scales import (
     click_rate,
 )
 
+_CHUNK = 2048  # numbers blended at a time: they stay in the fastest cache
 _LIGHT = 1e-3  # a model with less weight does not act
 _PICKS = 0.98  # decay of the memory of arms played, which covers about 50 arms
 _SLACK = 1.25  # a pool's mean variance may exceed that of the arms played by this factor by chance
@@ -49,19 +50,26 @@ def blend(memo: Floats, weights: Floats, rows: Floats, mix: bool, d: int) -> Flo
     size = THETA + d + d * (d + 1) // 2
     result = np.zeros(size)
     heaviest = -1 if mix else np.argmax(weights)
-    for m in range(len(weights)):
-        weight = weights[m]
-        if not mix:
-            weight = 1.0 if m == heaviest else 0.0
-        if weight < _LIGHT:
-            continue
-        row = rows[m]
-        scale = weight * memo[NOISE] if m == 0 else weight
-        for i in range(THETA, THETA + d):
-            result[i] += weight * row[i]
-        for i in range(THETA + d, size):
-            result[i] += scale * row[i]
+    theta = result[THETA : THETA + d]
+    for first in range(THETA + d, size, _CHUNK):
+        last = min(first + _CHUNK, size)
+        matrix = result[first:last]
+        for m in range(len(weights)):
+            weight = weights[m]
+            if not mix:
+                weight = 1.0 if m == heaviest else 0.0
+            if weight < _LIGHT:
+                continue
+            if first == THETA + d:
+                _add(theta, weight, rows[m, THETA : THETA + d])
+            _add(matrix, weight * memo[NOISE] if m == 0 else weight, rows[m, first:last])
     return result
+
+
+@jit
+def _add(total: Floats, weight: float, part: Floats) -> None:
+    for i in range(len(total)):
+        total[i] += weight * part[i]
 
 
 @jit

@@ -17,6 +17,9 @@ from driftbandit.kernels.compile import jit
 
 STATE_LOW, STATE_HIGH, INC_LOW, INC_HIGH = range(4)
 
+TABLES = ki_double, wi_double, fi_double
+"""Tables of the ziggurat."""
+
 _KI = np.array(ki_double, dtype=np.uint64)
 _WI = np.array(wi_double, dtype=np.float64)
 _FI = np.array(fi_double, dtype=np.float64)

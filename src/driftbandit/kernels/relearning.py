@@ -44,11 +44,18 @@ def learn_many(rules: Floats, memo: Floats, bank: Floats, features: Floats, rewa
 
 @jit
 def learn_young(rules: Floats, memo: Floats, bank: Floats, seen: Floats, x: Floats, reward: float) -> int:
-    """Learn one of the first rewards, as `learn` does; if it is time, try frames on all rewards so far.
-
-    `seen` holds a line per reward remembered, the arm's features and then the reward, and room for one more.
-    """
+    """Learn one of the first rewards, as `learn` does, and `remember` it."""
     fired = learn(rules, memo, bank, x, reward)
+    return remember(rules, memo, bank, seen, x, reward, fired)
+
+
+@jit
+def remember(rules: Floats, memo: Floats, bank: Floats, seen: Floats, x: Floats, reward: float, fired: int) -> int:
+    """Remember a reward for which `learn` returned `fired`; if it is time, try frames on all rewards so far.
+
+    `seen` holds a line per reward remembered, the arm's features and then the reward, and room for one more. Returns
+    what `learn` returns: a reward that was not usable may be in another frame.
+    """
     if not frames.can_tell(x):
         return fired
     count = int(memo[TRIED])

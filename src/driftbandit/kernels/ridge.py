@@ -17,6 +17,7 @@ import numpy as np
 
 from driftbandit.core import TIE, Floats
 from driftbandit.kernels.compile import finite, jit
+from driftbandit.kernels.forms import form, forms
 
 # Slots of a row.
 COUNT, THETA = range(2)
@@ -24,8 +25,8 @@ COUNT, THETA = range(2)
 # Slots of the settings.
 RIDGE, SCALE, GROWTH, CONSTANT, OFFSET = range(5)
 
-# Above this many multiplications one matrix product scores a pool faster than plain loops do.
-_BLAS_WORK = 4096
+# From this many entries of the triangle times arms on, arms go through the matrix together, not one by one.
+_TOGETHER = 16_384
 
 # Relative slack that keeps a bound valid when computed in floating point.
 _ROUNDING = 1e-9
@@ -142,17 +143,11 @@ def absorb(row: Floats, z: Floats, error: float, variance: float) -> None:
 def squares(row: Floats, features: Floats) -> Floats:
     """x' M x of every arm, where M is the row's matrix."""
     count, d = features.shape
+    if count * d * d >= _TOGETHER:
+        return forms(row[THETA + d :], features, np.arange(count))
     result = np.empty(count)
-    if count * d * d <= _BLAS_WORK:
-        for k in range(count):
-            result[k] = _square(row, features[k])
-        return result
-    products = np.dot(features, _whole_inverse(row, d))
     for k in range(count):
-        total = 0.0
-        for i in range(d):
-            total += products[k, i] * features[k, i]
-        result[k] = max(total, 0.0)
+        result[k] = _square(row, features[k])
     return result
 
 
@@ -195,23 +190,27 @@ def optimistic_arm(settings: Floats, bank: Floats, member: int, features: Floats
         if scores[k] > scores[first]:
             first = k
     best = means[first] + explore * math.sqrt(_square(row, features[first]))
-    contenders = 0
+    scores[first] = best
+    contenders = np.empty(count, np.int64)
+    left = 0
     for k in range(count):
+        if k == first:
+            continue
         if scores[k] >= best - TIE:
-            contenders += 1
-    if 2 * contenders > count and contenders * d * d > _BLAS_WORK:
-        products = np.dot(features, _whole_inverse(row, d))
-        best = -math.inf  # rounds differently from the one above
-        for k in range(count):
-            square = 0.0
-            for i in range(d):
-                square += products[k, i] * features[k, i]
-            scores[k] = means[k] + explore * math.sqrt(max(square, 0.0))
-            best = max(best, scores[k])
+            contenders[left] = k
+            left += 1
+        else:
+            scores[k] = -math.inf
+    if left * d * d >= _TOGETHER:
+        contenders[left] = first  # again, so that equal arms tie: sums of many arms round differently
+        together = forms(row[THETA + d :], features, contenders[: left + 1])
+        for c in range(left + 1):
+            k = contenders[c]
+            scores[k] = means[k] + explore * math.sqrt(together[c])
+        best = np.max(scores)
     else:
-        scores[first] = best
-        for k in range(count):
-            if k != first and scores[k] >= best - TIE:
+        for k in contenders[:left]:
+            if scores[k] >= best - TIE:
                 scores[k] = means[k] + explore * math.sqrt(_square(row, features[k]))
                 best = max(best, scores[k])
     for k in range(count):
@@ -236,19 +235,6 @@ def _largest_eigenvalue_bound(row: Floats, d: int) -> float:
     # If all eigenvalues are nearly equal, the difference of two nearly equal numbers is lost in rounding.
     spread = max((2.0 * norm - diagonal) / d - mean * mean, 0.0) + 4.0 * d * _EPSILON * mean * mean
     return (mean + math.sqrt((d - 1) * spread)) * (1.0 + _ROUNDING)
-
-
-@jit
-def _whole_inverse(row: Floats, d: int) -> Floats:
-    """Both triangles of A^-1."""
-    inverse = np.empty((d, d))
-    at = THETA + d
-    for i in range(d):
-        for j in range(i + 1):
-            inverse[i, j] = row[at + j]
-            inverse[j, i] = row[at + j]
-        at += i + 1
-    return inverse
 
 
 @jit
@@ -333,13 +319,4 @@ def first_best(scores: Floats) -> int:
 @jit
 def _square(row: Floats, x: Floats) -> float:
     """x' A^-1 x, never below zero."""
-    at = THETA + len(x)
-    total = 0.0
-    for i in range(len(x)):
-        line = row[at : at + i + 1]
-        half = 0.5 * line[i] * x[i]
-        for j in range(i):
-            half += line[j] * x[j]
-        total += half * x[i]
-        at += i + 1
-    return max(2.0 * total, 0.0)
+    return form(row[THETA + len(x) :], x)

@@ -94,7 +94,7 @@ def redo(
     data : path, optional
         Folder of the data sets.
     **options :
-        As in `driftbandit.evaluation.compare`: processes, progress, fresh.
+        As in `driftbandit.evaluation.compare`: processes, progress, fresh, on.
 
     Raises
     ------

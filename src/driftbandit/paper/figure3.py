@@ -90,8 +90,8 @@ def run(
             "fresh": options.get("fresh", False),
         }
         logs = _logs(data, lines, groups, seeds, out)
-        prepare(logs, **settings)
-        found = replay_all(_streams(logs), out=out, **settings)
+        prepare(logs, **settings)  # always here, where the files of R6A are
+        found = replay_all(_streams(logs), out=out, on=options.get("on", "local"), **settings)
         return _artefact(logs, found, out, settings["fresh"])
 
 

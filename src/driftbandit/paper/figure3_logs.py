@@ -20,7 +20,7 @@ from driftbandit.environments.yahoo_converted import open_yahoo
 from driftbandit.environments.yahoo_plan import Plan
 from driftbandit.environments.yahoo_synthetic import write_synthetic
 from driftbandit.evaluation.fingerprints import code_fingerprint
-from driftbandit.evaluation.workers import as_processes, work_off
+from driftbandit.evaluation.workers import work_off
 from driftbandit.files import whole_file
 
 DAYS = 4
@@ -141,7 +141,8 @@ def prepare(logs: Sequence[Prepared], *, processes: int | None, progress: bool, 
     for _ in work_off(
         left,
         _make,
-        processes=as_processes(processes),
+        folder="",  # each log has its own
+        processes=processes,
         progress=progress,
         total=len(logs),
         finished=len(logs) - len(left),
@@ -154,7 +155,7 @@ def _one(log: Prepared) -> int:
     return 1
 
 
-def _make(prepared: Prepared) -> None:
+def _make(prepared: Prepared, _: str) -> None:
     Path(prepared.folder, "key").unlink(missing_ok=True)  # from here on the files may be incomplete
     log, report = _read(prepared)
     grouped = group_users(log, prepared.groups, seed=prepared.seed)

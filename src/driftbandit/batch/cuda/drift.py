@@ -48,6 +48,10 @@ class DriftUCB(Many):
         """Add a number to one slot of the memos of some scopes, no scope twice."""
         self._arrays["memos"][as_ints(self._xp, "scopes", scopes), slot] += value
 
+    def memo_slots(self, scopes: Any, first: int, last: int) -> Any:
+        """The slots from `first` to before `last` of the memos of some scopes; the array is on the device."""
+        return self._arrays["memos"][as_ints(self._xp, "scopes", scopes), first:last]
+
     def _laid_out(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         memos = as_floats(self._xp, "memos", arrays["memos"], (None, self._memo))
         banks = as_floats(self._xp, "banks", arrays["banks"], (None, self._models, self._rung))

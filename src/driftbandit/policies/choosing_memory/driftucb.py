@@ -202,9 +202,7 @@ class DriftUCB(PolicyBase):
     learn_many = learn_many_driftucb
 
     def _report_alarm(self) -> tuple[Change, ...]:
-        log_evidence, threshold, age = self._memo[scales.ALARM_EVIDENCE : scales.ALARM_AGE + 1].tolist()
-        facts = {"log_evidence": log_evidence, "threshold": threshold, "shift_at": self.rounds - age}
-        return self._report(Change(self.rounds, "restarted", 0, facts))
+        return self._report(alarm_of(self._memo[scales.ALARM_EVIDENCE : scales.ALARM_AGE + 1], self.rounds))
 
     def explain(self) -> Explanation:
         """Which experts act, the noise, and what moved at the latest alarm."""
@@ -306,6 +304,13 @@ class DriftUCB(PolicyBase):
         weights = self._weights()
         if (weights < 0.0).any() or abs(weights.sum() - 1.0) > _ROUNDING:
             raise ValueError("state: memo: expected shares that add up to 1")
+
+
+def alarm_of(numbers: Floats, rounds: int) -> Change:
+    """The change that an alarm after so many rounds stands for; `numbers` are the three that `memo` keeps of it."""
+    log_evidence, threshold, age = numbers.tolist()
+    facts = {"log_evidence": log_evidence, "threshold": threshold, "shift_at": rounds - age}
+    return Change(rounds, "restarted", 0, facts)
 
 
 ENTRIES = (

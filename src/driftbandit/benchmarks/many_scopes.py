@@ -1,0 +1,135 @@
+"""Many scopes at once: `ManyScopes` on one and on two threads beside a loop over `PerScope`, all from one run.
+
+``python -m driftbandit.benchmarks.many_scopes`` prints the table of docs/performance.md.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from driftbandit.batch import ManyScopes
+from driftbandit.core import Floats
+from driftbandit.evaluation.results import Table
+from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
+from driftbandit.policies.choosing_memory.driftucb import DriftUCB
+from driftbandit.policies.linear.lints import LinTS
+from driftbandit.policies.linear.linucb import LinUCB
+from driftbandit.policies.scoped.per_scope import PerScope
+
+THREADS = (1, 2)
+LOOP = "PerScope, one by one"
+_NOISE = 0.1
+_TRAINING = 300
+_REPEATS = 5
+
+POLICIES: dict[str, Callable[[int], Any]] = {
+    "LinUCB": LinUCB,
+    "LinTS": LinTS,
+    "DLinUCB": lambda dim: DLinUCB.preset("table1", dim, _NOISE),
+    "DriftUCB": DriftUCB,
+}
+
+
+class World:
+    """Every scope has a taste of its own; pools repeat after a few rounds."""
+
+    def __init__(self, dim: int, arms: int, scopes: int, seed: int) -> None:
+        self.rng = np.random.default_rng([seed, dim, arms, scopes])
+        self.scopes = np.arange(scopes)
+        self.tastes = _unit(self.rng.standard_normal((scopes, dim)))
+        self.pools = [_unit(self.rng.standard_normal((scopes, arms, dim))) for _ in range(2)]
+
+    def rewards(self, played: Floats) -> Floats:
+        """Rewards of the arms that were played, one per scope."""
+        noise = _NOISE * self.rng.standard_normal(len(played))
+        paid: Floats = np.einsum("ij,ij->i", played, self.tastes) + noise
+        return paid
+
+
+def _unit(vectors: Floats) -> Floats:
+    result: Floats = vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return result
+
+
+def _trained(build: Callable[[int], Any], dim: int, seed: int) -> Any:
+    """A policy with some experience, which every scope begins with."""
+    rng = np.random.default_rng([seed, dim])
+    policy, taste = build(dim), _unit(rng.standard_normal(dim))
+    for _ in range(_TRAINING):
+        x = _unit(rng.standard_normal(dim))
+        policy.learn(x, float(x @ taste + _NOISE * rng.standard_normal()))
+    return policy
+
+
+def _loop(store: PerScope, world: World, pools: Floats) -> float:
+    rows = list(pools)
+    started = time.perf_counter()
+    arms = [store.choose(pool, scope=scope) for scope, pool in enumerate(rows)]
+    between = time.perf_counter()
+    played = pools[world.scopes, arms]
+    rewards, lines = world.rewards(played).tolist(), list(played)
+    again = time.perf_counter()
+    for scope, (x, reward) in enumerate(zip(lines, rewards, strict=True)):
+        store.learn(x, reward, scope=scope)
+    return time.perf_counter() - again + between - started
+
+
+def at_once(store: ManyScopes, world: World, pools: Floats) -> float:
+    """Choose for all scopes and learn their rewards; the seconds that this took."""
+    started = time.perf_counter()
+    arms = store.choose_many(world.scopes, pools)
+    between = time.perf_counter()
+    played = pools[world.scopes, arms]
+    rewards = world.rewards(played)
+    again = time.perf_counter()
+    store.learn_many(world.scopes, played, rewards)
+    return time.perf_counter() - again + between - started
+
+
+def measure(
+    dim: int = 25, arms: int = 10, scopes: int = 10_000, *, policies: Sequence[str] = tuple(POLICIES), seed: int = 0
+) -> dict[str, dict[str, float]]:
+    """Microseconds per choose + learn, by policy and way: the best of five rounds over all scopes, taken in turns."""
+    result: dict[str, dict[str, float]] = {}
+    for name in policies:
+        world = World(dim, arms, scopes, seed)
+        policy = _trained(POLICIES[name], dim, seed)
+        one_by_one = PerScope(policy)
+        stores = {f"threads: {threads}": ManyScopes(policy, scopes, threads=threads) for threads in THREADS}
+        best = dict.fromkeys([LOOP, *stores], float("inf"))
+        for repeat in range(1 + _REPEATS):  # the first one compiles, and builds the policies
+            pools = world.pools[repeat % len(world.pools)]
+            took = {LOOP: _loop(one_by_one, world, pools)}
+            took |= {way: at_once(store, world, pools) for way, store in stores.items()}
+            if repeat:
+                best = {way: min(best[way], took[way]) for way in best}
+        result[name] = {way: 1e6 * seconds / scopes for way, seconds in best.items()}
+    return result
+
+
+def many_scopes_table(times: Mapping[str, Mapping[str, float]], dim: int = 25, arms: int = 10) -> Table:
+    """Microseconds, and ratios."""
+    one, two = (f"threads: {threads}" for threads in THREADS)
+    return Table(
+        f"Many scopes at once: microseconds per choose + learn of one scope, d={dim}, K={arms}",
+        ("policy", LOOP, "one thread", "two threads", "loop / one thread", "one / two threads"),
+        tuple(
+            (
+                name,
+                *(f"{row[way]:.2f}" for way in (LOOP, one, two)),
+                f"{row[LOOP] / row[one]:.1f}×",
+                f"{row[one] / row[two]:.2f}×",
+            )
+            for name, row in times.items()
+        ),
+        f"Every scope begins with a policy that has learned {_TRAINING} rewards. Best of {_REPEATS} rounds over all "
+        "scopes, taken in turns in one process.",
+    )
+
+
+if __name__ == "__main__":
+    print(many_scopes_table(measure()).markdown())
