@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import math
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -34,11 +35,14 @@ _SHAPES = {
 }
 _LINEAR_PLANS: dict[str, dict[str, int]] = {
     "own plan": {},
-    "two stages": {"STAGES": 2},
-    "4 lanes": {"GROUP": 4},
+    "2 stages": {"STAGES": 2},
     "8 lanes": {"GROUP": 8},
     "16 lanes": {"GROUP": 16},
     "32 lanes": {"GROUP": 32},
+    "chunks of 16": {"CHUNK": 16},
+    "4 warps, 4 blocks": {"WARPS": 4, "LEAST_BLOCKS": 4},
+    "5 warps, 4 blocks": {"WARPS": 5, "LEAST_BLOCKS": 4},
+    "4 warps, 10 blocks": {"WARPS": 4, "LEAST_BLOCKS": 10},
 }
 _DRIFT_PLANS: dict[str, dict[str, int]] = {
     "own plan": {},
@@ -51,7 +55,7 @@ def back_end() -> Any:
     """The folder driftbandit/batch/cuda as a package, without importing driftbandit."""
     name = "driftbandit_cuda"
     if name not in sys.modules:
-        folder = Path(__file__).parents[1] / "batch" / "cuda"
+        folder = Path(__file__).resolve().parents[1] / "batch" / "cuda"
         spec = importlib.util.spec_from_file_location(
             name, folder / "__init__.py", submodule_search_locations=[str(folder)]
         )
@@ -156,11 +160,25 @@ def linear(
     return difference, seconds(xp, lambda: gpu.step(*given)), 2 * row + 8 * dim * (arms + 1) + 40
 
 
+def ziggurat() -> tuple[Any, Any, Any]:
+    """Tables of a ziggurat of 256 layers of equal area under the normal density (Doornik, 2005), as NumPy has them."""
+    edge, unit = 3.6541528853610088, 2.0**52
+    area = edge * math.exp(-0.5 * edge**2) + math.sqrt(math.pi / 2.0) * math.erfc(edge / math.sqrt(2.0))
+    ki, wi, fi = np.zeros(256, dtype=np.uint64), np.zeros(256), np.ones(256)
+    base = area * math.exp(0.5 * edge**2)
+    ki[0], wi[0] = int(edge / base * unit), base / unit
+    wi[255], fi[255] = edge / unit, math.exp(-0.5 * edge**2)
+    x = edge
+    for i in range(254, 0, -1):
+        before, x = x, math.sqrt(-2.0 * math.log(area / x + math.exp(-0.5 * x**2)))
+        ki[i + 1], wi[i], fi[i] = int(x / before * unit), x / unit, math.exp(-0.5 * x**2)
+    return ki, wi, fi
+
+
 def sampling(cuda: Any, xp: Any, dim: int, arms: int, plan: Mapping[str, int]) -> tuple[float, float, float]:
-    """As `linear`, for LinTS; needs the tables of NumPy's ziggurat, which Numba has. The difference is for tests."""
-    tables = importlib.import_module("numba.np.random._constants")
+    """As `linear`, for LinTS. The difference is for tests."""
     settings = np.array([1.0, 0.0, 0.0, 0.0, 0.1])
-    gpu = cuda.LinTS(dim, settings, settings, (tables.ki_double, tables.wi_double, tables.fi_double), plan=plan)
+    gpu = cuda.LinTS(dim, settings, settings, ziggurat(), plan=plan)
     rows = xp.asarray(fresh_rows(dim, 1, 1.0)).repeat(_SCOPES, axis=0)
     gpu.load({"rows": rows, "words": xp.random.randint(1, 1 << 62, (_SCOPES, 6), dtype=np.int64) | 1})
     row = 8 * (1 + dim + dim * (dim + 1) // 2)
@@ -265,6 +283,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    here = str(Path(__file__).parent)  # with the names of its files, such as coverage, it would hide other packages
+    here = str(
+        Path(__file__).resolve().parent
+    )  # with the names of its files, such as coverage, it would hide other packages
     sys.path[:] = [folder for folder in sys.path if folder != here]
     main()

@@ -96,7 +96,7 @@ __device__ int choose_scope(const double* rules, double* shared, const double* b
     arrived<0>();
     __syncwarp();
 
-    // The first sweep sees what the pool is like, the second scores; a pool of one chunk keeps its numbers between them.
+    // The first sweep sees what the pool is like, the second scores. A pool of one chunk keeps its numbers in between.
     double mean = 0.0, size = 0.0, square = 0.0, largest = 0.0, least = LARGEST_FLOAT, sum = 0.0;
     double explore = 0.0, best = -LARGEST_FLOAT;
     bool wrong = false, by_size = false;

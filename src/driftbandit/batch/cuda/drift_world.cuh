@@ -1,5 +1,6 @@
 // What DriftUCB keeps for a scope, and the single numbers that follow from it: `kernels.scales`, `kernels.mixture` and
-// `kernels.evidence`, with the same names. One lane alone calls what writes.
+// `kernels.evidence`, with the same names. One lane alone calls what writes single numbers; all lanes together
+// write rows.
 //
 // Macros: DIM, EXPERTS, CHUNK (arms of a pool in shared memory, at most 32).
 
@@ -202,4 +203,43 @@ __device__ int rung_due(const double* memo, bool& birth) {
     rung %= RUNGS;
     birth = clicks || !((double)(1 << rung) * memo[PRIOR] * memo[FIRST_SQUARE] < TELLING * memo[NOISE]);
     return rung;
+}
+
+// Rows in device memory -----------------------------------------------------------------------------------------------
+
+// Write a model whose weights are `shrink` * mean, uncertain by `scale` * units^2; without a mean, weights are 0.
+__device__ void write_model(double* row, int columns, double count, const double* mean, double shrink, double scale,
+                            const double* units) {
+    for (int i = group_lane(); i < RUNG; i += GROUP) row[i] = 0.0;
+    __syncwarp();
+    if (group_lane() == 0) row[0] = count;
+    for (int i = group_lane(); i < columns; i += GROUP) {
+        if (mean) row[1 + i] = shrink * mean[i];
+        row[1 + columns + i * (i + 1) / 2 + i] = scale * units[i] * units[i];
+    }
+    __syncwarp();
+}
+
+__device__ void clear_rung(double* row) {
+    for (int i = group_lane(); i < RUNG; i += GROUP) row[i] = i == 0 ? -1.0 : 0.0;
+}
+
+__device__ void clear_rungs(double* bank) {
+    for (int k = 0; k < RUNGS; k++) clear_rung(bank + (FIRST_RUNG + k) * RUNG);
+    __syncwarp();
+}
+
+__device__ void begin(double* memo, double* bank, int columns, const double* units, double size) {
+    if (group_lane() == 0) {
+        for (int i = 0; i < COLUMNS; i++) memo[i] = 0.0;
+        for (int m = 0; m < ACTING; m++) memo[MEMO + m] = m == 0;
+        memo[NOISE] = 1.0;
+        memo[FIRST_SQUARE] = size;
+    }
+    for (int m = 0; m < FIRST_RUNG; m++) {
+        const double ridge = m == 0 ? size : FIRST_RIDGE * size;
+        write_model(bank + m * RUNG, columns, 0.0, 0, 0.0, m < 2 ? 1.0 / ridge : 0.0, units);
+    }
+    clear_rungs(bank);
+    __threadfence();
 }

@@ -14,18 +14,21 @@ constexpr int SHARED = (POOL + CHUNK * DIM + 2 + 13) / 16 * 16 + 2;
 struct Task {
     i64 index;
     i64 scope;
+    double reward;
     const double* played;
     Pool pool;
 };
 
 template <bool LEARN, bool CHOOSE>
 __device__ __forceinline__ Task start_task(i64 index, i64 n, double* shared, const Stored* rows, const i64* scopes,
-                                           const double* played, const double* features, const i64* offsets) {
-    Task task = {-1, 0, 0, {0, 0, 0}};
+                                           const double* played, const double* rewards, const double* features,
+                                           const i64* offsets) {
+    Task task = {-1, 0, 0.0, 0, {0, 0, 0}};
     if (index < n && group_of_lane() < SCOPES) {
         task.index = index;
         task.scope = scopes[index];
         start_row(shared, rows + task.scope * ROW);
+        if (LEARN) task.reward = rewards[index];
         if (LEARN) task.played = start_numbers(shared + PLAYED, played + index * DIM, DIM);
         if (CHOOSE) {
             const i64 first = offsets[index];
@@ -49,7 +52,8 @@ __device__ __forceinline__ void work(i64 n, const double* act, const double* tes
     i64 first = ((i64)blockIdx.x * WARPS + warp) * SCOPES;
     int stage = 0;
     Task next;
-    if (STAGES == 2) next = start_task<LEARN, CHOOSE>(first + place, n, mine, rows, scopes, played, features, offsets);
+    if (STAGES == 2)
+        next = start_task<LEARN, CHOOSE>(first + place, n, mine, rows, scopes, played, rewards, features, offsets);
     for (; first < n; first += step) {
         double* shared = mine + stage * SHARED;
         Task task;
@@ -57,19 +61,19 @@ __device__ __forceinline__ void work(i64 n, const double* act, const double* tes
             task = next;
             stage = 1 - stage;
             next = start_task<LEARN, CHOOSE>(first + step + place, n, mine + stage * SHARED, rows, scopes, played,
-                                             features, offsets);
+                                             rewards, features, offsets);
             arrived<1>();
         } else {
-            task = start_task<LEARN, CHOOSE>(first + place, n, shared, rows, scopes, played, features, offsets);
+            task = start_task<LEARN, CHOOSE>(first + place, n, shared, rows, scopes, played, rewards, features,
+                                             offsets);
             arrived<0>();
         }
         __syncwarp();
         const bool active = task.index >= 0;
         if (LEARN) {
             const Projection arm = project(shared, task.played, shared + PRODUCT, active);
-            const double reward = active ? rewards[task.index] : 0.0;
-            const bool learns = active && usable(test, arm, reward);
-            if (learns) absorb(shared, shared + PRODUCT, arm, reward);
+            const bool learns = active && usable(test, arm, task.reward);
+            if (learns) absorb(shared, shared + PRODUCT, arm, task.reward);
             __syncwarp();
             if (learns) write_row(rows + task.scope * ROW, shared);
             if (active && group_lane() == 0) status[task.index] = learns ? 0 : -1;

@@ -1,7 +1,7 @@
 // dLinUCB with ridge members for many scopes, a group of lanes for each: `kernels.windows`, with the same names.
 //
-// Members pass through shared memory one after the other; a member whose interval contains the reward learns it. Where a
-// member is lost or none is fine, the answer is REVIEW, and the coordinator must retire or spawn members before the
+// Members pass through shared memory one after the other; a member whose interval contains the reward learns it. Where
+// a member is lost or none is fine, the answer is REVIEW, and the coordinator must retire or spawn members before the
 // scope goes on.
 //
 // Macros: those of ridge.cuh, ROOM (members that a scope has room for), WINDOW, WARPS of a block, LEAST_BLOCKS.
@@ -103,8 +103,11 @@ __device__ __forceinline__ void work(i64 n, const double* act, const double* tes
         }
         bool review = false;
         if (LEARN) {
-            const int found = judge_round(test, rules, bank, ledgers + scope * (ROOM * ENTRY), active ? (int)counts[scope] : 0,
-                                          leaders + scope, shared, x, active ? rewards[index] : 0.0, active);
+            const int count = active ? (int)counts[scope] : 0;
+            const double reward = active ? rewards[index] : 0.0;
+            i64* ledger = ledgers + scope * (ROOM * ENTRY);
+            const int found =
+                judge_round(test, rules, bank, ledger, count, leaders + scope, shared, x, reward, active);
             review = found == REVIEW;
             if (active && group_lane() == 0) status[index] = found;
             __syncwarp();

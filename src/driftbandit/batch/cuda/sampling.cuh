@@ -66,6 +66,8 @@ __device__ __forceinline__ int sampled_arm(double ridge, double scale, double* r
                                            i64* words, const u64* tables) {
     const bool active = pool.count > 0;
     bool wrong = false;
+    Generator g = {0, 0, 0, 0};
+    if (active && group_lane() == 0) g = {(u64)words[0], (u64)words[1], (u64)words[2], (u64)words[3]};
     for (int first = 0; __any_sync(EVERYONE, first < pool.count); first += CHUNK) {  // before anything is drawn
         if (first > 0) {
             __syncwarp();
@@ -84,7 +86,6 @@ __device__ __forceinline__ int sampled_arm(double ridge, double scale, double* r
     const bool refused = group_any(wrong), draws = active && !refused;
     factor(row, z, draws);
     if (draws && group_lane() == 0) {
-        Generator g = {(u64)words[0], (u64)words[1], (u64)words[2], (u64)words[3]};
         for (int i = 0; i < DIM; i++) z[i] = standard_normal(g, tables);
         words[0] = (i64)g.low, words[1] = (i64)g.high;
     }
