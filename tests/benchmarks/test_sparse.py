@@ -104,7 +104,7 @@ def test_the_command_prints_its_tables(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["sparse", "--seeds", "1", "--rounds", "20"])
     study.main()
     printed = capsys.readouterr().out
-    assert "small: 90 features, 20 rounds, 1 seeds:\n\n| path | features | regret |" in printed
+    assert "small: 90 features, 20 rounds, 1 seed:\n\n| path | features | regret |" in printed
     assert "| policy | memory | µs per round | times the first |" in printed
     monkeypatch.setattr("sys.argv", ["sparse", "--tune", "--rounds", "20"])
     study.main()

@@ -20,7 +20,7 @@ from scipy import sparse
 
 from driftbandit.benchmarks.gathered_linucb import GatheredLinUCB
 from driftbandit.core import Floats, Ints, unknown_name
-from driftbandit.evaluation.results import Table
+from driftbandit.evaluation.results import Table, number_of
 from driftbandit.features import Category, Encoder, Tags
 from driftbandit.policies.linear.diagonal_linucb import DiagonalLinUCB
 from driftbandit.policies.linear.linucb import LinUCB
@@ -34,7 +34,8 @@ TUNING_SEEDS = range(3)
 FIRST_SEED = 1000
 ALL = 50_000  # more features than any world here has
 RIDGE, EXPLORE = (NOISE / WEIGHT) ** 2, NOISE
-"""What Bayes' rule asks for, and what all paths play with; ``--tune`` shows that it is among the best for each."""
+"""What Bayes' rule asks for. All paths play with it; ``--tune`` compares it with other settings."""
+
 GRID = [(ridge, explore) for ridge in (1.0, RIDGE, 5.0) for explore in (0.1, 0.2, EXPLORE)]
 TIMED_DIM = 1_000_000
 _EACH = 8  # tags per item
@@ -95,16 +96,16 @@ class World:
 
 
 WORLDS = {
-    "crosses": World("one-hot group, item, and group × item", groups=20, items=70),
-    "tags": World("one-hot group, 8 tags per item, and group × tag", groups=4, items=1_000, tags=250),
+    "crosses": World("One-hot group, item, and group × item", groups=20, items=70),
+    "tags": World("One-hot group, 8 tags per item, and group × tag", groups=4, items=1_000, tags=250),
     "many": World(
-        "one-hot group, item, and group × item, too many for LinUCB",
+        "One-hot group, item, and group × item, too many for LinUCB",
         groups=100,
         items=200,
         rounds=10_000,
         full=False,
     ),
-    "dense": World("dense, correlated features: not for the diagonal", groups=1, items=1_000, dense=100),
+    "dense": World("Dense, correlated features: not for the diagonal", groups=1, items=1_000, dense=100),
 }
 
 
@@ -225,7 +226,7 @@ def regret_table(world: World, lines: Sequence[Line]) -> Table:
         regrets = np.array(line.regrets)
         more = "–" if line is lines[0] else f"{_spread(100.0 * (regrets / first - 1.0), sign='+')} %"
         cells.append((line.path, f"{line.features:,}" if line.features else "–", _spread(regrets), more))
-    title = f"{world.title}: {lines[0].features:,} features, {world.rounds:,} rounds, {len(first)} seeds"
+    title = f"{world.title}: {lines[0].features:,} features, {world.rounds:,} rounds, {number_of('seed', len(first))}"
     return Table(title, ("path", "features", "regret", f"more than {lines[0].path}"), tuple(cells))
 
 

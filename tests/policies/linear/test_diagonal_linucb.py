@@ -166,6 +166,9 @@ def broken(**parts):
         (broken(indptr=[0, 1, 3]), "CSR indices from 0 to 11"),
         (broken(indptr=[1, 1, 2]), "CSR indices from 0 to 11"),
         (broken(data=[1.0]), "CSR indices from 0 to 11"),
+        (broken(indptr=[0, 1]), "CSR indices from 0 to 11"),
+        (broken(indptr=[0, 1, 2, 2]), "CSR indices from 0 to 11"),
+        (broken(indptr=[]), "CSR indices from 0 to 11"),
         (broken(indices=[5, 3], indptr=[0, 2, 1]), "CSR indices from 0 to 11"),
     ],
 )

@@ -80,7 +80,8 @@ def _checked(features: Any, dim: int) -> SparseRows:
     if features.format != "csr":
         features = features.tocsr()
     rows = _arrays(features)
-    state = _inspected(*rows, dim)
+    count = features.shape[0] if len(features.shape) > 1 else 1
+    state = _inspected(*rows, dim) if len(rows.starts) == count + 1 else _BROKEN
     if state == _BROKEN:
         raise ValueError(f"features: expected CSR indices from 0 to {dim - 1} and rows in order, got others")
     if state == _UNTIDY:
