@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from driftbandit.benchmarks import loading as data_loading
-from driftbandit.benchmarks import speed
+from driftbandit.benchmarks import speed, wide
 from driftbandit.report import Artefact
 
 
@@ -33,10 +33,11 @@ def run(
     rounds: int,
     peers: bool,
     loading: bool,
+    many_features: bool,
     data: str | os.PathLike[str] | None,
     seed: int,
 ) -> Artefact:
-    """Time choose + learn, the import and, if `loading`, the reading and replaying of data.
+    """Time choose + learn, the import and, on request, the reading of data and choose + learn at many features.
 
     Parameters
     ----------
@@ -46,6 +47,8 @@ def run(
         Rounds per run.
     peers, loading : bool
         Whether to time other packages, and data.
+    many_features : bool
+        Whether to compare LinUCB with NumPy and DriftUCB with LinUCB at sizes up to 1,024 features.
     data : path, optional
         Folder of the data sets.
     seed : int
@@ -54,16 +57,22 @@ def run(
     times = speed.measure(shapes, seed=seed, peers=peers, rounds=rounds)
     imports = speed.import_ratio()
     figures = data_loading.measure_loading(data, seed=seed) if loading else []
+    found = wide.measure(rounds, seed=seed) if many_features else None
     return Artefact(
         "bench",
         "Speed",
         text=[f"import driftbandit takes {imports:.1f} times as long as import numpy."],
-        tables=[speed.speed_table(times, rounds), *([data_loading.loading_table(figures)] if figures else [])],
+        tables=[
+            speed.speed_table(times, rounds),
+            *([data_loading.loading_table(figures)] if figures else []),
+            *(wide.tables(found) if found else []),
+        ],
         data={
             "microseconds": {
                 name: {f"{dim}x{arms}": value for (dim, arms), value in row.items()} for name, row in times.items()
             },
             "import_ratio": imports,
             "loading": {figure.name: asdict(figure) for figure in figures},
+            "many_features": found.as_data() if found else {},
         },
     )

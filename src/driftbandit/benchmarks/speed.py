@@ -37,9 +37,9 @@ class Stream:
     rewards: list[list[float]]
 
     @classmethod
-    def make(cls, dim: int, arms: int, seed: int) -> Stream:
+    def make(cls, dim: int, arms: int, seed: int, rounds: int | None = None) -> Stream:
         rng = np.random.default_rng([seed, dim, arms])
-        count = min(ROUNDS, _POOL_BYTES // (8 * dim * arms))
+        count = min(ROUNDS if rounds is None else rounds, _POOL_BYTES // (8 * dim * arms))
         theta = rng.random(dim)
         theta /= np.linalg.norm(theta)
         pools, rewards = [], []
@@ -81,7 +81,7 @@ BASELINES: dict[str, Callable[[int, int], Player]] = {
 }
 
 
-def _play(player: Player, stream: Stream, rounds: int, seconds: float = float("inf")) -> float:
+def play(player: Player, stream: Stream, rounds: int, seconds: float = float("inf")) -> float:
     """Seconds per round; stops early after `seconds`.
 
     The candidates are copied into one buffer first, as a service would gather them: a policy rarely meets features that
@@ -101,7 +101,7 @@ def _play(player: Player, stream: Stream, rounds: int, seconds: float = float("i
     return (time.perf_counter() - started) / played
 
 
-class _Nobody:
+class Nobody:
     """Does nothing, to measure the cost of the benchmark's own loop, which is subtracted."""
 
     def choose(self, features: Floats) -> int:
@@ -122,17 +122,17 @@ def measure(
     result: dict[str, dict[tuple[int, int], float]] = {}
     for dim, arms in sizes:
         stream = Stream.make(dim, arms, seed)
-        makers = {"loop": lambda dim, arms: _Nobody(), **BASELINES, **OURS}
+        makers = {"loop": lambda dim, arms: Nobody(), **BASELINES, **OURS}
         for build in makers.values():  # compile and warm up
-            _play(build(dim, arms), stream, 20)
+            play(build(dim, arms), stream, 20)
         best = dict.fromkeys(makers, float("inf"))
         for _ in range(REPEATS):
             for name, build in makers.items():
-                best[name] = min(best[name], _play(build(dim, arms), stream, rounds))
+                best[name] = min(best[name], play(build(dim, arms), stream, rounds))
         if peers:
             for name, (build, takes_features) in installed().items():
                 label = name if takes_features else f"{name} (no arm features)"
-                best[label] = _play(build(dim, arms), stream, rounds, _PEER_SECONDS)
+                best[label] = play(build(dim, arms), stream, rounds, _PEER_SECONDS)
         loop = best.pop("loop")
         for name, seconds in best.items():
             result.setdefault(name, {})[dim, arms] = 1e6 * (seconds - loop)

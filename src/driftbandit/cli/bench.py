@@ -17,6 +17,7 @@ def bench(
     rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] = 5000,
     peers: Annotated[bool, typer.Option(help="Also time other packages, where installed.")] = True,
     loading: Annotated[bool, typer.Option(help="Also time reading, converting and replaying data.")] = True,
+    many_features: Annotated[bool, typer.Option(help="Also compare costs at up to 1,024 features.")] = True,
     data: Annotated[Path | None, typer.Option(help="Folder of the data sets; by default $DRIFTBANDIT_DATA.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the rounds.", min=0)] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder to write the table to.")] = None,
@@ -26,7 +27,7 @@ def bench(
 
     Other packages come with pip install 'driftbandit\[bench]'.
 
-    Example: driftbandit bench --sizes 25x25 --no-peers --no-loading
+    Example: driftbandit bench --sizes 25x25 --no-peers --no-loading --no-many-features
     """
     with friendly_errors():
         from driftbandit.benchmarks.bench import read_sizes, run
@@ -34,5 +35,7 @@ def bench(
         shapes = read_sizes(sizes)
         if not as_json:
             typer.echo("timing, about half a minute for each size ...", err=True)
-        artefact = run(shapes, rounds=rounds, peers=peers, loading=loading, data=data, seed=seed)
+        artefact = run(
+            shapes, rounds=rounds, peers=peers, loading=loading, many_features=many_features, data=data, seed=seed
+        )
         deliver([artefact], out, as_json)
