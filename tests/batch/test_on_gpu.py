@@ -147,7 +147,7 @@ def test_bad_calls_say_what_is_wrong_and_change_nothing(gpu):
         (lambda: store.choose_many([0], good * np.nan, [1]), "decision 0, of scope 0"),
         (lambda: store.choose_many([0], good, [1], pending=5), "pending"),
         (lambda: store.learn_many([0], good, [np.nan]), "rewards"),
-        (lambda: store.learn_many([0], good * np.inf, [0.0]), "features"),
+        (lambda: store.learn_many([0], good * np.inf, [0.0]), "reward 0, of scope 0: expected finite"),
         (lambda: store.learn_many([0], good[:, 1:], [0.0]), "features, rewards"),
         (store.state, "state: expected device='cpu'"),
     ):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cli.commands import as_json, succeed, written
-from driftbandit.benchmarks import loading, speed
+from driftbandit.benchmarks import loading, speed, wide
 
 
 @pytest.fixture
@@ -15,7 +15,7 @@ def quick_import(monkeypatch):
     monkeypatch.setattr(speed, "import_ratio", lambda: 1.25)
 
 
-BENCH = ["--rounds", "20", "--no-peers", "--no-loading", "--scopes", "0"]
+BENCH = ["--rounds", "20", "--no-peers", "--no-loading", "--no-many-features", "--scopes", "0"]
 
 
 def test_bench(quick_import):
@@ -36,7 +36,8 @@ def test_bench_as_json(quick_import):
 def test_bench_shows_what_was_measured_of_data(quick_import, monkeypatch):
     figures = [loading.Figure("slow", 2.0, 2.0, 100), loading.Figure("fast", 0.5, 0.5, 100, 2**20, against="slow")]
     monkeypatch.setattr(loading, "measure_loading", lambda data, seed: figures)
-    result = succeed("bench", "--sizes", "3x4", "--rounds", "20", "--no-peers", "--scopes", "0", "--out", "bench")
+    quick = ["--no-peers", "--no-many-features", "--scopes", "0"]
+    result = succeed("bench", "--sizes", "3x4", "--rounds", "20", *quick, "--out", "bench")
     assert "4× slow" in result.stdout
     assert "Reading, converting and replaying data" in Path("bench/bench.md").read_text(encoding="utf-8")
     assert json.loads(Path("bench/bench.json").read_text())["loading"]["fast"]["memory"] == 2**20
@@ -55,3 +56,18 @@ def test_bench_times_many_scopes_at_once(quick_import):
     data = as_json("bench", "--sizes", "3x4", *BENCH[:-1], "80")["many_scopes"]
     assert data.keys() == {"LinUCB", "LinTS", "DLinUCB", "DriftUCB"}
     assert all(value > 0.0 for row in data.values() for value in row.values())
+
+
+def test_bench_shows_costs_at_many_features(quick_import, monkeypatch):
+    monkeypatch.setattr(wide, "GRID", ((3, 4), (64, 5)))
+    monkeypatch.setattr(wide, "PAIRS", ((3, 4),))
+    result = succeed(
+        "bench", "--sizes", "3x4", *[each for each in BENCH if each != "--no-many-features"], "--out", "bench"
+    )
+    for words in ("faster than NumPy LinUCB is", "d=64, K=5", "DriftUCB takes", "99 rewards"):
+        assert words in " ".join(result.stdout.split())
+    data = json.loads(Path("bench/bench.json").read_text())["many_features"]
+    assert data["numpy_over_linucb"].keys() == {"3x4", "64x5"}
+    assert all(value > 0.0 for value in (*data["numpy_over_linucb"].values(), *data["driftucb_over_linucb"].values()))
+    young = list(data["young_scope_bytes"].values())
+    assert young == sorted(young)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from driftbandit.benchmarks import loading as data_loading
-from driftbandit.benchmarks import many_scopes, speed
+from driftbandit.benchmarks import many_scopes, speed, wide
 from driftbandit.report import Artefact
 
 
@@ -33,11 +33,12 @@ def run(
     rounds: int,
     peers: bool,
     loading: bool,
+    many_features: bool,
     scopes: int,
     data: str | os.PathLike[str] | None,
     seed: int,
 ) -> Artefact:
-    """Time choose + learn, the import and, if `loading`, the reading and replaying of data.
+    """Time choose + learn, the import and, on request, the reading of data and choose + learn at many features.
 
     Parameters
     ----------
@@ -47,6 +48,8 @@ def run(
         Rounds per run.
     peers, loading : bool
         Whether to time other packages, and data.
+    many_features : bool
+        Whether to compare LinUCB with NumPy and DriftUCB with LinUCB at sizes up to 1,024 features.
     scopes : int
         Scopes that are timed at once beside one by one; 0 for none.
     data : path, optional
@@ -58,12 +61,14 @@ def run(
     crowd = many_scopes.measure(scopes=scopes, seed=seed) if scopes else {}
     imports = speed.import_ratio()
     figures = data_loading.measure_loading(data, seed=seed) if loading else []
+    found = wide.measure(rounds, seed=seed) if many_features else None
     return Artefact(
         "bench",
         "Speed",
         text=[f"import driftbandit takes {imports:.1f} times as long as import numpy."],
         tables=[
             speed.speed_table(times, rounds),
+            *(wide.tables(found) if found else []),
             *([many_scopes.many_scopes_table(crowd)] if crowd else []),
             *([data_loading.loading_table(figures)] if figures else []),
         ],
@@ -74,5 +79,6 @@ def run(
             "many_scopes": crowd,
             "import_ratio": imports,
             "loading": {figure.name: asdict(figure) for figure in figures},
+            "many_features": found.as_data() if found else {},
         },
     )

@@ -37,9 +37,9 @@ class Stream:
     rewards: list[list[float]]
 
     @classmethod
-    def make(cls, dim: int, arms: int, seed: int) -> Stream:
+    def make(cls, dim: int, arms: int, seed: int, rounds: int | None = None) -> Stream:
         rng = np.random.default_rng([seed, dim, arms])
-        count = min(ROUNDS, _POOL_BYTES // (8 * dim * arms))
+        count = min(ROUNDS if rounds is None else rounds, _POOL_BYTES // (8 * dim * arms))
         theta = rng.random(dim)
         theta /= np.linalg.norm(theta)
         pools, rewards = [], []
@@ -101,7 +101,7 @@ def play(player: Player, stream: Stream, rounds: int, seconds: float = float("in
     return (time.perf_counter() - started) / played
 
 
-class _Nobody:
+class Nobody:
     """Does nothing, to measure the cost of the benchmark's own loop, which is subtracted."""
 
     def choose(self, features: Floats) -> int:
@@ -122,7 +122,7 @@ def measure(
     result: dict[str, dict[tuple[int, int], float]] = {}
     for dim, arms in sizes:
         stream = Stream.make(dim, arms, seed)
-        makers = {"loop": lambda dim, arms: _Nobody(), **BASELINES, **OURS}
+        makers = {"loop": lambda dim, arms: Nobody(), **BASELINES, **OURS}
         for build in makers.values():  # compile and warm up
             play(build(dim, arms), stream, 20)
         best = dict.fromkeys(makers, float("inf"))

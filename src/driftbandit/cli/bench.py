@@ -17,6 +17,7 @@ def bench(
     rounds: Annotated[int, typer.Option(help="Rounds of a run.", min=1)] = 5000,
     peers: Annotated[bool, typer.Option(help="Also time other packages, where installed.")] = True,
     loading: Annotated[bool, typer.Option(help="Also time reading, converting and replaying data.")] = True,
+    many_features: Annotated[bool, typer.Option(help="Also compare costs at up to 1,024 features.")] = True,
     scopes: Annotated[
         int, typer.Option(help="Scopes that are timed at once beside one by one; 0 for none.", min=0)
     ] = 10_000,
@@ -29,7 +30,7 @@ def bench(
 
     Other packages come with pip install 'driftbandit\[bench]'.
 
-    Example: driftbandit bench --sizes 25x25 --no-peers --no-loading
+    Example: driftbandit bench --sizes 25x25 --no-peers --no-loading --no-many-features
     """
     with friendly_errors():
         from driftbandit.benchmarks.bench import read_sizes, run
@@ -37,5 +38,14 @@ def bench(
         shapes = read_sizes(sizes)
         if not as_json:
             typer.echo("timing, about half a minute for each size ...", err=True)
-        artefact = run(shapes, rounds=rounds, peers=peers, loading=loading, scopes=scopes, data=data, seed=seed)
+        artefact = run(
+            shapes,
+            rounds=rounds,
+            peers=peers,
+            loading=loading,
+            many_features=many_features,
+            scopes=scopes,
+            data=data,
+            seed=seed,
+        )
         deliver([artefact], out, as_json)

@@ -43,10 +43,15 @@ def begin(row: Floats, units: Floats, strength: float) -> None:
 @jit
 def multiply(row: Floats, units: Floats, x: Floats, z: Floats) -> tuple[float, float]:
     """Write A^-1 x into `z`; returns theta'x and x' A^-1 x."""
+    if _is_folded(row, len(x)):
+        return _multiply_folded(row, units, x, z)
+    mean, square, _ = ridge.multiply(row, x, z)
+    return mean, square
+
+
+@jit
+def _multiply_folded(row: Floats, units: Floats, x: Floats, z: Floats) -> tuple[float, float]:
     d = len(x)
-    if not _is_folded(row, d):
-        mean, square, _ = ridge.multiply(row, x, z)
-        return mean, square
     for i in range(d):
         z[i] = -row[THETA + d] * units[i] * units[i] * x[i]
     vectors = _vectors(row, d)
@@ -77,14 +82,19 @@ def multiply(row: Floats, units: Floats, x: Floats, z: Floats) -> tuple[float, f
 def absorb(row: Floats, units: Floats, z: Floats, error: float, variance: float) -> None:
     """As `ridge.absorb`."""
     d = len(z)
-    n = int(row[COUNT])
-    if _is_folded(row, d) and (n + 1) * d >= d * (d + 1) // 2:
+    if _is_folded(row, d):
+        if 1 + (row[COUNT] + 1.0) * d <= d * (d + 1) // 2:
+            _append(row, z, error, variance)
+            return
         unfold(row, units)
-    if not _is_folded(row, d):
-        ridge.absorb(row, z, error, variance)
-        return
+    ridge.absorb(row, z, error, variance)
+
+
+@jit
+def _append(row: Floats, z: Floats, error: float, variance: float) -> None:
+    d = len(z)
     step, shrink = error / variance, 1.0 / math.sqrt(variance)
-    first = THETA + d + 1 + n * d
+    first = THETA + d + 1 + int(row[COUNT]) * d
     theta, w = row[THETA : THETA + d], row[first : first + d]
     for i in range(d):
         theta[i] += step * z[i]

@@ -1,0 +1,115 @@
+"""Many features, as ratios: LinUCB beside NumPy, DriftUCB beside LinUCB, and the bytes of a young DriftUCB scope."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from driftbandit.benchmarks import speed
+from driftbandit.evaluation.results import Table
+from driftbandit.policies.choosing_memory.driftucb import DriftUCB
+
+GRID = ((6, 10), (25, 25), (64, 20), (128, 20), (256, 5), (256, 50), (512, 20), (1024, 20))
+"""Features and arms at which LinUCB is compared with NumPy."""
+PAIRS = ((6, 10), (10, 10), (25, 25), (25, 1000), (100, 100), (256, 50))
+"""Features and arms at which DriftUCB is compared with LinUCB."""
+YOUNG = (1, 10, 25, 50, 99)
+"""Rewards after which a scope's bytes are counted."""
+
+_DIM = 25  # features of the scope whose bytes are counted
+_SECONDS = 1.0  # of a run; short runs suffice for ratios of this size
+
+
+@dataclass(frozen=True)
+class Wide:
+    """What was measured.
+
+    Attributes
+    ----------
+    numpy_over_linucb, driftucb_over_linucb : mapping of (int, int) to float
+        Ratios of the times of choose + learn, by features and arms.
+    young : mapping of int to int
+        Bytes of a DriftUCB scope's state, by rewards learned.
+    """
+
+    numpy_over_linucb: Mapping[tuple[int, int], float]
+    driftucb_over_linucb: Mapping[tuple[int, int], float]
+    young: Mapping[int, int]
+
+    def as_data(self) -> dict[str, dict[str, float]]:
+        """The numbers under names, for JSON."""
+        return {
+            "numpy_over_linucb": {f"{dim}x{arms}": value for (dim, arms), value in self.numpy_over_linucb.items()},
+            "driftucb_over_linucb": {
+                f"{dim}x{arms}": value for (dim, arms), value in self.driftucb_over_linucb.items()
+            },
+            "young_scope_bytes": {str(rewards): value for rewards, value in self.young.items()},
+        }
+
+
+def measure(rounds: int, *, seed: int = 0) -> Wide:
+    """Measure everything, in runs of at most `rounds` rounds."""
+    return Wide(
+        {size: _ratio("NumPy LinUCB", "LinUCB", size, rounds, seed) for size in GRID},
+        {size: _ratio("DriftUCB", "LinUCB", size, rounds, seed) for size in PAIRS},
+        {rewards: young_bytes(rewards) for rewards in YOUNG},
+    )
+
+
+def young_bytes(rewards: int, dim: int = _DIM) -> int:
+    """Bytes of the state of a DriftUCB scope that has learned so many rewards.
+
+    >>> young_bytes(1) <= young_bytes(50) <= young_bytes(99)
+    True
+    """
+    rng = np.random.default_rng(0)
+    policy, taste = DriftUCB(dim), rng.standard_normal(dim) / dim**0.5
+    for _ in range(rewards):
+        x = rng.standard_normal(dim)
+        policy.learn(x, float(x @ taste + 0.1 * rng.standard_normal()))
+    return sum(np.asarray(part).nbytes for part in policy.state().values())
+
+
+def _ratio(slow: str, fast: str, size: tuple[int, int], rounds: int, seed: int) -> float:
+    """How many times as long `slow` takes as `fast`: the best of three runs each, taken in turns."""
+    makers = {"loop": lambda dim, arms: speed.Nobody(), **speed.BASELINES, **speed.OURS}
+    stream = speed.Stream.make(*size, seed, rounds)
+    best = dict.fromkeys(("loop", slow, fast), float("inf"))
+    for name in best:  # compile and warm up
+        once = speed.play(makers[name](*size), stream, min(rounds, 20))
+        if name == slow:
+            rounds = max(1, min(rounds, int(_SECONDS / once)))
+    for _ in range(speed.REPEATS):
+        for name in best:
+            best[name] = min(best[name], speed.play(makers[name](*size), stream, rounds))
+    return (best[slow] - best["loop"]) / (best[fast] - best["loop"])
+
+
+def tables(found: Wide) -> Sequence[Table]:
+    """The ratios, and the bytes."""
+
+    def named(sizes: Mapping[tuple[int, int], float]) -> tuple[str, ...]:
+        return tuple(f"d={dim}, K={arms}" for dim, arms in sizes)
+
+    return (
+        Table(
+            "How many times faster than NumPy LinUCB is",
+            named(found.numpy_over_linucb),
+            (tuple(f"{value:.2g}×" for value in found.numpy_over_linucb.values()),),
+            f"Choose + learn from an untrained model: best of {speed.REPEATS} runs of about a second, taken in turns.",
+        ),
+        Table(
+            "How many times as long as LinUCB DriftUCB takes",
+            named(found.driftucb_over_linucb),
+            (tuple(f"{value:.2g}×" for value in found.driftucb_over_linucb.values()),),
+            "Measured likewise.",
+        ),
+        Table(
+            f"Bytes of a young DriftUCB scope, d={_DIM}",
+            tuple(f"{rewards} rewards" for rewards in found.young),
+            (tuple(f"{value:,}" for value in found.young.values()),),
+            "The numbers of its state; they do not depend on the machine.",
+        ),
+    )
