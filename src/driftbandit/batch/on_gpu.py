@@ -188,7 +188,7 @@ class _FirstRewards:
         self, gpu: cuda.DriftUCB, scopes: Ints, features: Floats, rewards: Floats, status: Any, threads: int
     ) -> None:
         """Remember rewards that the GPU has learned with this `status`; where it is time, try frames."""
-        tells = (self._tried[scopes] < frames.TRIAL) & (features != 0.0).any(axis=1)
+        tells = (self._tried[scopes] < frames.TRIAL) & np.isfinite(features).all(axis=1) & features.any(axis=1)
         items = np.flatnonzero(tells)
         if not len(items):
             return
