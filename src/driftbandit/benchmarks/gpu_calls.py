@@ -1,6 +1,6 @@
 """Rounds per second of `ManyScopes` on a GPU, checks and bookkeeping included.
 
-``python -m driftbandit.benchmarks.gpu_calls`` times `step_many` for everyone with arguments that are on the GPU already;
+``python -m driftbandit.benchmarks.gpu_calls`` times `step_many` for everyone with arguments that are on the GPU;
 `batch_cuda` times the kernels alone.
 """
 
