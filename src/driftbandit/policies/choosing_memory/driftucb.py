@@ -39,6 +39,7 @@ from driftbandit.policies.choosing_memory.many_rewards import learn_many_driftuc
 from driftbandit.policies.entry import Entry, Variants, from_brief
 
 _ROUNDING = 1e-6
+_STEP = 16  # most lines by which the memory of the first rewards grows at a time
 _OLD_RUNGS = 10  # rungs of states that were stored before frames were tried
 
 
@@ -270,7 +271,7 @@ class DriftUCB(PolicyBase):
             return fired
         room = self._seen
         if count == len(room):
-            room = np.concatenate([room, np.zeros((max(count, 1), self.dim + 1))])
+            room = np.concatenate([room, np.zeros((min(max(count, 1), _STEP), self.dim + 1))])
         room[count, :-1], room[count, -1] = x, reward
         seen = room[: count + 1]
         if fired < 0 or (frames.is_due(count + 1) and not memo[scales.SPREAD]):
