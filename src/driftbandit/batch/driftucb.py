@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit.batch.first_rewards import FirstRewards, power_of_two
+from driftbandit.batch.first_rewards import FirstRewards
 from driftbandit.batch.shelf import Arrays, Shelf, repeated
 from driftbandit.core import Change, Ints
 from driftbandit.kernels import frames, many
 from driftbandit.kernels.scales import ALARM_AGE, ALARM_EVIDENCE, COLUMNS, TRIED
-from driftbandit.policies.choosing_memory.driftucb import DriftUCB, alarm_of
+from driftbandit.policies.choosing_memory.driftucb import DriftUCB, alarm_of, room_for
 
 
 class DriftUCBShelf(Shelf):
@@ -68,7 +68,7 @@ class DriftUCBShelf(Shelf):
     def _parts_of(self, scope: int) -> dict[str, NDArray[Any]]:
         memo = self._memos[scope]
         tried = int(memo[TRIED])
-        room = 0 if tried in (0, frames.TRIAL) else power_of_two(tried)  # as a policy object would have
+        room = 0 if tried == frames.TRIAL else room_for(tried)
         return {"memo": memo.copy(), "bank": self._banks[scope].copy(), "seen": self._seen.of(scope)[:room].copy()}
 
     def _put_parts(self, scope: int, state: Arrays) -> None:

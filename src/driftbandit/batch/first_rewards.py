@@ -51,7 +51,7 @@ class FirstRewards:
         """Replace the lines of a scope."""
         self.give_back(scope)
         if len(lines):
-            self._move(np.array([scope]), 0, max(power_of_two(len(lines)), _FIRST_ROOM))
+            self._move(np.array([scope]), 0, max(_power_of_two(len(lines)), _FIRST_ROOM))
             self.of(scope)[: len(lines)] = lines
 
     def widen(self, scopes: Ints) -> None:
@@ -83,10 +83,10 @@ class FirstRewards:
         self.places[scopes], self.rooms[scopes] = places, new
 
 
-def power_of_two(count: int) -> int:
+def _power_of_two(count: int) -> int:
     """The smallest power of two that is at least `count`.
 
-    >>> [power_of_two(count) for count in (1, 2, 3, 256)]
+    >>> [_power_of_two(count) for count in (1, 2, 3, 256)]
     [1, 2, 4, 256]
     """
     return 1 << (count - 1).bit_length()

@@ -39,6 +39,7 @@ from driftbandit.policies.choosing_memory.many_rewards import learn_many_driftuc
 from driftbandit.policies.entry import Entry, Variants, from_brief
 
 _ROUNDING = 1e-6
+_STEP = 16  # most lines by which the memory of the first rewards grows at a time
 _OLD_RUNGS = 10  # rungs of states that were stored before frames were tried
 
 
@@ -267,7 +268,7 @@ class DriftUCB(PolicyBase):
         memo, seen = self._memo, self._seen
         count = int(memo[scales.TRIED])
         if count == len(seen):
-            seen = np.concatenate([seen, np.zeros((max(count, 1), self.dim + 1))])
+            seen = np.concatenate([seen, np.zeros((room_for(count + 1) - count, self.dim + 1))])
         fired = relearning.learn_young(self._rules, memo, self._bank, seen[: count + 1], x, reward)
         if memo[scales.TRIED] > count:
             self._seen = seen
@@ -304,6 +305,15 @@ class DriftUCB(PolicyBase):
         weights = self._weights()
         if (weights < 0.0).any() or abs(weights.sum() - 1.0) > _ROUNDING:
             raise ValueError("state: memo: expected shares that add up to 1")
+
+
+def room_for(count: int) -> int:
+    """Lines that a policy keeps for so many first rewards: a power of two up to 16, then a multiple of 16.
+
+    >>> [room_for(count) for count in (0, 1, 3, 16, 17, 33)]
+    [0, 1, 4, 16, 32, 48]
+    """
+    return 1 << (count - 1).bit_length() if 0 < count <= _STEP else -(-count // _STEP) * _STEP
 
 
 def alarm_of(numbers: Floats, rounds: int) -> Change:
