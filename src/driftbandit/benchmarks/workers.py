@@ -2,13 +2,16 @@
 
 ``python -m driftbandit.benchmarks.workers`` plays a few policies in two of the arena's worlds, with many seeds. It
 prints seconds with one worker and with two, and the efficiency: time(1) / (2 time(2)), 1 if the second worker halves
-the time. All are taken in turns in one run, after a first turn that starts Ray and compiles; the medians count. The
-machine needs two cores that nobody else uses. Ray is left out if it is not installed.
+the time. All are taken in turns in one run, after a first turn that starts Ray and compiles; the medians count. BLAS
+gets one thread, so that one worker does not use both cores. The machine needs two cores that nobody else uses. Ray is
+left out if it is not installed.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -22,8 +25,9 @@ from driftbandit.evaluation.workers import On
 
 WORLDS = ("table1-2-v1", "clicks-logit-v1")
 POLICIES = ("driftucb", "dlinucb", "linucb", "discounted-linucb")
-SEEDS = 8
+SEEDS = 16
 TURNS = 3
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def seconds(on: On, processes: int, seeds: int) -> float:
@@ -70,6 +74,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--turns", type=int, default=TURNS)
     given = parser.parse_args()
+    if any(os.environ.get(name) != "1" for name in THREADS):  # read when NumPy is imported, which has happened
+        command = [sys.executable, "-m", __spec__.name, *sys.argv[1:]]
+        os.execve(sys.executable, command, os.environ | dict.fromkeys(THREADS, "1"))
     places: list[On] = ["local"]
     try:
         from driftbandit.evaluation.on_ray import connected
