@@ -76,14 +76,19 @@ def run_on_ray(
 
     waiting = deque(jobs)
     running: dict[Any, Job] = {}
+
+    def start() -> None:
+        while waiting and len(running) < (most or _AT_ONCE):
+            job = waiting.popleft()
+            running[task.remote(common, _packed(job), *map(reference, shared(job)))] = job
+
     try:
         yield []
-        while waiting or running:
-            while waiting and len(running) < (most or _AT_ONCE):
-                job = waiting.popleft()
-                running[task.remote(common, _packed(job), *map(reference, shared(job)))] = job
+        start()
+        while running:
             (done, *_), _ = ray.wait(list(running))
             job = running.pop(done)
+            start()  # before the files are written, so that no core waits for that
             for path, content in _result(ray, done).items():
                 with whole_file(Path(folder, path)) as partial:
                     partial.write_bytes(content)
