@@ -50,7 +50,9 @@ def cluster():
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(HERE), *sys.path]))  # for the workers
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        nodes = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+        soon = {"health_check_period_ms": 500, "health_check_failure_threshold": 3}  # notices a dead node
+        head = {"num_cpus": 1, "include_dashboard": False, "_system_config": soon}
+        nodes = Cluster(initialize_head=True, head_node_args=head)
         nodes.add_node(num_cpus=1)
         patch.setenv("RAY_ADDRESS", nodes.address)
         yield nodes

@@ -1,9 +1,12 @@
 """Replay split by scopes: what `replay` finds, bit for bit, in any number of parts."""
 
+import pickle
+
 import numpy as np
 import pytest
 
 from driftbandit import DLinUCB, LinTS, LinUCB, PerScope
+from driftbandit.environments.log import Log
 from driftbandit.environments.yahoo import read_yahoo
 from driftbandit.environments.yahoo_synthetic import write_synthetic
 from driftbandit.evaluation.replay import replay
@@ -74,3 +77,11 @@ def test_policies_whose_scopes_depend_on_each_other_are_refused(log, scopes):
         replay_by_scope(PerScope(LinUCB(6), max_scopes=3), log, scopes, processes=1)
     with pytest.raises(ValueError, match=r"^scopes: expected shape \(6000,\), got \(2,\)"):
         replay_by_scope(PerScope(LinUCB(6)), log, [1, 2], processes=1)
+
+
+def test_logs_that_travelled_are_read_only_and_some_events_can_be_taken(log):
+    other = pickle.loads(pickle.dumps(log.take(np.array([5, 2]))))
+    assert other.times.tolist() == log.times[[5, 2]].tolist()
+    assert other.uniform
+    for name in Log._TYPES:
+        assert not getattr(other, name).flags.writeable, name
