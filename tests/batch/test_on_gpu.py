@@ -135,6 +135,30 @@ def test_single_precision_is_refused_where_it_would_not_do(gpu):
         ManyScopes(LinUCB(DIM), 2, dtype="float32")
 
 
+def test_young_models_of_many_features_are_understood(gpu):
+    dim = 64  # from here on, a young model is kept as vectors on the CPU
+    rng = np.random.default_rng(4)
+    policy = DriftUCB(dim)
+    taste = rng.standard_normal(dim) / 8.0
+    for _ in range(300):
+        x = rng.standard_normal(dim) / 8.0
+        policy.learn(x, float(x @ taste + 0.1 * rng.standard_normal()))
+    here, there = ManyScopes(policy, 2), gpu(policy, 2)
+    for _ in range(12):
+        pools = rng.standard_normal((2, 3, dim)) / 8.0
+        arms = here.choose_many(None, pools)
+        assert on_cpu(there.choose_many(None, pools)).tolist() == arms.tolist()
+        played = pools[[0, 1], arms]
+        rewards = played @ taste + 0.1 * rng.standard_normal(2)
+        here.learn_many(None, played, rewards)
+        there.learn_many(None, played, rewards)
+    for scope in range(2):
+        ours, theirs = here.policy_of(scope), there.policy_of(scope)
+        np.testing.assert_allclose(theirs.theta, ours.theta, atol=1e-9)
+        assert theirs.noise == pytest.approx(ours.noise, rel=1e-9)
+        np.testing.assert_allclose(ours.state()["memo"], theirs.state()["memo"], rtol=1e-9, atol=1e-9)
+
+
 def test_bad_calls_say_what_is_wrong_and_change_nothing(gpu):
     store = gpu(DriftUCB(DIM), 2)
     good = np.ones((1, DIM))

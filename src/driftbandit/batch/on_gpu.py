@@ -51,7 +51,7 @@ class GpuScopes:
         self._gpu = _back_end(desk, dtype, device)
         self.xp = self._gpu.device.xp
         first = desk.arrays()
-        self._gpu.fill({name: first[name] for name in self._gpu.names}, size)
+        self._gpu.fill(self._for_gpu(first), size)
         self.everyone = self.xp.arange(size, dtype=np.int64)
         self.rounds = self.xp.full(size, int(first["rounds"][0]), dtype=np.int64)
         others = first.keys() - {*self._gpu.names, "rounds", "seen"}
@@ -140,7 +140,7 @@ class GpuScopes:
             more = self._gpu.room - arrays["banks"].shape[1]
             wider = ((0, 0), (0, more), (0, 0))
             arrays |= {name: np.pad(arrays[name], wider) for name in ("banks", "ledgers")}
-        self._gpu.put([scope], {name: arrays[name] for name in self._gpu.names})
+        self._gpu.put([scope], self._for_gpu(arrays))
         for name, array in self._others.items():
             array[scope] = arrays[name][0]
         if self._first_rewards is not None:
@@ -148,6 +148,12 @@ class GpuScopes:
         self.rounds[scope] = int(arrays["rounds"][0])
         if 0 in self._desk.logs:
             self._logs[scope] = self._desk.logs[0]
+
+    def _for_gpu(self, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Those of the desk's arrays that the GPU holds, as it takes them."""
+        if isinstance(self._desk, DriftUCBShelf):
+            many.unfold_all(self._desk.policy._rules, arrays["memos"], arrays["banks"])
+        return {name: arrays[name] for name in self._gpu.names}
 
     def _review(self, scope: int) -> tuple[Change, ...]:
         changes = self.on_desk(scope).review(0)
@@ -246,6 +252,7 @@ class _FirstRewards:
             )
 
         share_out(run, scopes, threads)
+        many.unfold_all(self._rules, memos, banks)
         gpu.put(scopes, {"memos": memos, "banks": banks})
         self._tried[scopes] = memos[:, TRIED]
         return status

@@ -26,7 +26,7 @@ from driftbandit.core import Floats
 from driftbandit.kernels import young
 from driftbandit.kernels.compile import jit
 from driftbandit.kernels.mixture import click_log_likelihood, log_likelihood
-from driftbandit.kernels.ridge import COUNT, THETA, row_size
+from driftbandit.kernels.ridge import COUNT, THETA, absorb, multiply, row_size
 from driftbandit.kernels.scales import (
     ALL_COUNT,
     FIRST_SQUARE,
@@ -132,17 +132,24 @@ def show(
     best, strongest = -1, 0.0
     sums = THETA + len(x) + len(x) * (len(x) + 1) // 2
     theirs = min(theirs, cap)
+    many = len(x) >= young.MANY  # else a call less, which counts where features are few
     log_noise, their_log_width = math.log(noise), math.log(1.0 + q)
     for k in range(len(rungs)):
         rung = rungs[k]
         if rung[COUNT] < 0.0:
             continue
-        mean, square = young.multiply(rung, units, x, z)
+        if many:
+            mean, square = young.multiply(rung, units, x, z)
+        else:
+            mean, square, _ = multiply(rung, x, z)
         width = 1.0 + max(square, 0.0)
         log_width = math.log(width)
         error = reward - mean
         own = min(error * error / (width * noise), cap)
-        young.absorb(rung, units, z, error, width)
+        if many:
+            young.absorb(rung, units, z, error, width)
+        else:
+            absorb(rung, z, error, width)
         rung[sums + _THEIRS] += theirs
         rung[sums + _OWN] += own
         rung[sums + _NOISE_SUM] += own * noise

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftbandit.core import Floats, Ints
-from driftbandit.kernels import drift, frames, pcg64, relearning, ridge, windows
+from driftbandit.kernels import drift, frames, pcg64, relearning, ridge, windows, young
 from driftbandit.kernels.compile import fill_in, jit
 from driftbandit.kernels.scales import TRIED
 
@@ -237,3 +237,15 @@ def remember_in_turn(
     for i in range(start, stop):
         mine = seen[places[i] : places[i] + rooms[i] * width].reshape(rooms[i], width)
         status[i] = relearning.remember(rules, memos[i], banks[i], mine, features[i], rewards[i], status[i])
+
+
+@jit
+def unfold_all(rules: Floats, memos: Floats, banks: Floats) -> None:
+    """Write the triangles of all young models, which a GPU keeps from birth; see `young`."""
+    experts = len(rules) - drift.RULES
+    for i in range(len(memos)):
+        units = drift.units_of(memos[i], experts)
+        rungs = banks[i, drift.EXPERTS + experts :]
+        for k in range(len(rungs)):
+            if rungs[k, ridge.COUNT] >= 0.0:
+                young.unfold(rungs[k], units)
