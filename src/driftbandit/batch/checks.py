@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from driftbandit.batch.threads import share_out
 from driftbandit.core import Change, Floats, Ints, as_pool, not_finite
 from driftbandit.kernels.compile import jit
 
@@ -88,17 +89,25 @@ def as_rewards(rewards: ArrayLike, length: int, low: float, high: float) -> Floa
     return values
 
 
-def check_squares(features: Floats, most: float) -> None:
+def check_squares(features: Floats, most: float, threads: int) -> None:
     """Raise ValueError unless every row is finite and has |x|^2 of at most `most`."""
-    if (row := _first_above(features, most)) >= 0:
+    bad: list[int] = []
+
+    def look(part: slice) -> None:
+        if (row := _first_above(features, most, part.start, part.stop)) >= 0:
+            bad.append(row)
+
+    share_out(look, np.arange(len(features)), threads)
+    if bad:
+        row = min(bad)
         error = not_finite(features[row])
         raise ValueError(f"{error} (row {row}); nothing was done")
 
 
 @jit
-def _first_above(features: Floats, most: float) -> int:
-    """The first row with |x|^2 above `most`, or not a number; -1 if there is none."""
-    for k in range(features.shape[0]):
+def _first_above(features: Floats, most: float, start: int, stop: int) -> int:
+    """The first row from `start` to before `stop` with |x|^2 above `most`, or not a number; -1 if there is none."""
+    for k in range(start, stop):
         square = 0.0
         for i in range(features.shape[1]):
             square += features[k, i] * features[k, i]

@@ -153,7 +153,7 @@ class ManyScopes:
         waiting = as_counts("pending", pending, len(who), 0)
         shelf = self._shelf
         if shelf.draws:  # a refused pool must not cost the others their draws
-            check_squares(pools, shelf.largest_square())
+            check_squares(pools, shelf.largest_square(), self.threads)
         order = by_scope(who) if shelf.draws else np.arange(len(who))
         arms = np.empty(len(who), dtype=np.int64)
         share_out(lambda part: shelf.choose(who, pools, offsets, waiting, order, arms, part), who[order], self.threads)
@@ -190,7 +190,7 @@ class ManyScopes:
         who = np.arange(self.size) if scopes is None else as_scopes(scopes, self.size)
         arms, _ = as_offsets(features, np.ones(len(who), dtype=np.int64), len(who), self.dim)
         values = as_rewards(rewards, len(who), *self._bounds)
-        check_squares(arms, self._shelf.largest_square())
+        check_squares(arms, self._shelf.largest_square(), self.threads)
         status = np.full(len(who), many.LEFT)
         found = self._teach(who, status, lambda order, part: self._shelf.learn(who, arms, values, order, status, part))
         if (bad := np.flatnonzero(status < 0)).size:
