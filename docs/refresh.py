@@ -89,6 +89,7 @@ def main() -> None:
         ("service.md", "scopes", "sizes"),
         ("dependencies.md", "asgi", "asgi"),
         ("detection.md", "delays", "click_delays"),
+        ("many-features.md", "sparse", "sparse"),
         ("performance.md", "growth", "growth", "--out", str(DOCS / "images")),
     ):
         command = [sys.executable, "-m", f"driftbandit.benchmarks.{benchmark}", *settings]

@@ -71,3 +71,4 @@ def test_bench_shows_costs_at_many_features(quick_import, monkeypatch):
     assert all(value > 0.0 for value in (*data["numpy_over_linucb"].values(), *data["driftucb_over_linucb"].values()))
     young = list(data["young_scope_bytes"].values())
     assert young == sorted(young)
+    assert data["driftucb_over_linucb_trained"].keys() == {"3x4"}

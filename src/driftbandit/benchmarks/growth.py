@@ -24,6 +24,8 @@ from driftbandit.benchmarks.growth_picture import draw
 from driftbandit.benchmarks.many_scopes import World, at_once
 from driftbandit.benchmarks.numpy_linucb import NumpyLinUCB
 from driftbandit.benchmarks.speed import ByRow, Stream, play
+from driftbandit.core import Floats
+from driftbandit.kernels.compile import jit
 from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
 from driftbandit.policies.choosing_memory.driftucb import DriftUCB
 from driftbandit.policies.linear.linucb import LinUCB
@@ -56,18 +58,24 @@ def _best(builds: dict[str, Callable[[], Any]], stream: Stream) -> dict[str, flo
 
 def copy_time(moved: float, total: float) -> float:
     """Microseconds in which `moved` bytes are read or written, if the same `total` bytes are used again and again."""
-    half = max(int(total) // 16, 1024)  # numbers in each of two arrays; fewer would time the call
-    best = {}
-    for count in (1, half):  # a copy of one number is the cost of the call, which does not count
-        source, target = np.ones(count), np.ones(count)
-        times = max(3, int(2e7 // (16 * count + 500)))
-        best[count] = float("inf")
-        for _ in range(_REPEATS):
-            started = time.perf_counter()
-            for _ in range(times):
-                np.copyto(target, source)
-            best[count] = min(best[count], (time.perf_counter() - started) / times)
-    return 1e6 * max(best[half] - best[1], 1e-9) * moved / (16 * half)
+    half = max(int(total) // 16, 8)  # numbers in each of two arrays
+    source, target = np.ones(half), np.ones(half)
+    times = max(3, int(2e7 // (16 * half)))
+    _copy(source, target, 1)
+    best = float("inf")
+    for _ in range(_REPEATS):
+        started = time.perf_counter()
+        _copy(source, target, times)
+        best = min(best, (time.perf_counter() - started) / times)
+    return 1e6 * best * moved / (16 * half)
+
+
+@jit
+def _copy(source: Floats, target: Floats, times: int) -> None:
+    for t in range(times):
+        source[0] = float(t)  # so that no copy is like the one before
+        for i in range(len(source)):
+            target[i] = source[i]
 
 
 def _round_bytes(dim: int, arms: int) -> tuple[float, float]:

@@ -19,6 +19,7 @@ YOUNG = (1, 10, 25, 50, 99)
 """Rewards after which a scope's bytes are counted."""
 
 _DIM = 25  # features of the scope whose bytes are counted
+_TRAINING = 1_000  # rounds before a trained model is timed
 _SECONDS = 1.0  # of a run; short runs suffice for ratios of this size
 
 
@@ -29,21 +30,28 @@ class Wide:
     Attributes
     ----------
     numpy_over_linucb, driftucb_over_linucb : mapping of (int, int) to float
-        Ratios of the times of choose + learn, by features and arms.
+        Ratios of the times of choose + learn from an untrained model, by features and arms.
+    trained : mapping of (int, int) to float
+        DriftUCB over LinUCB, both after some experience.
     young : mapping of int to int
         Bytes of a DriftUCB scope's state, by rewards learned.
     """
 
     numpy_over_linucb: Mapping[tuple[int, int], float]
     driftucb_over_linucb: Mapping[tuple[int, int], float]
+    trained: Mapping[tuple[int, int], float]
     young: Mapping[int, int]
 
     def as_data(self) -> dict[str, dict[str, float]]:
         """The numbers under names, for JSON."""
+        ratios = {
+            "numpy_over_linucb": self.numpy_over_linucb,
+            "driftucb_over_linucb": self.driftucb_over_linucb,
+            "driftucb_over_linucb_trained": self.trained,
+        }
         return {
-            "numpy_over_linucb": {f"{dim}x{arms}": value for (dim, arms), value in self.numpy_over_linucb.items()},
-            "driftucb_over_linucb": {
-                f"{dim}x{arms}": value for (dim, arms), value in self.driftucb_over_linucb.items()
+            **{
+                name: {f"{dim}x{arms}": value for (dim, arms), value in found.items()} for name, found in ratios.items()
             },
             "young_scope_bytes": {str(rewards): value for rewards, value in self.young.items()},
         }
@@ -54,6 +62,7 @@ def measure(rounds: int, *, seed: int = 0) -> Wide:
     return Wide(
         {size: _ratio("NumPy LinUCB", "LinUCB", size, rounds, seed) for size in GRID},
         {size: _ratio("DriftUCB", "LinUCB", size, rounds, seed) for size in PAIRS},
+        {size: _ratio("DriftUCB", "LinUCB", size, rounds, seed, training=_TRAINING) for size in PAIRS},
         {rewards: young_bytes(rewards) for rewards in YOUNG},
     )
 
@@ -72,8 +81,11 @@ def young_bytes(rewards: int, dim: int = _DIM) -> int:
     return sum(np.asarray(part).nbytes for part in policy.state().values())
 
 
-def _ratio(slow: str, fast: str, size: tuple[int, int], rounds: int, seed: int) -> float:
-    """How many times as long `slow` takes as `fast`: the best of three runs each, taken in turns."""
+def _ratio(slow: str, fast: str, size: tuple[int, int], rounds: int, seed: int, training: int = 0) -> float:
+    """How many times as long `slow` takes as `fast`: the best of three runs each, taken in turns.
+
+    Each run starts from an untrained model, or goes on with one that has played `training` rounds.
+    """
     makers = {"loop": lambda dim, arms: speed.Nobody(), **speed.BASELINES, **speed.OURS}
     stream = speed.Stream.make(*size, seed, rounds)
     best = dict.fromkeys(("loop", slow, fast), float("inf"))
@@ -81,9 +93,13 @@ def _ratio(slow: str, fast: str, size: tuple[int, int], rounds: int, seed: int) 
         once = speed.play(makers[name](*size), stream, min(rounds, 20))
         if name == slow:
             rounds = max(1, min(rounds, int(_SECONDS / once)))
+    players = {name: makers[name](*size) for name in best}
+    for name in players if training else ():
+        speed.play(players[name], stream, min(training, 50 * rounds))
     for _ in range(speed.REPEATS):
         for name in best:
-            best[name] = min(best[name], speed.play(makers[name](*size), stream, rounds))
+            player = players[name] if training else makers[name](*size)
+            best[name] = min(best[name], speed.play(player, stream, rounds))
     return (best[slow] - best["loop"]) / (best[fast] - best["loop"])
 
 
@@ -102,13 +118,16 @@ def tables(found: Wide) -> Sequence[Table]:
         ),
         Table(
             "How many times as long as LinUCB DriftUCB takes",
-            named(found.driftucb_over_linucb),
-            (tuple(f"{value:.2g}×" for value in found.driftucb_over_linucb.values()),),
-            "Measured likewise.",
+            ("model", *named(found.driftucb_over_linucb)),
+            (
+                ("untrained", *(f"{value:.2f}×" for value in found.driftucb_over_linucb.values())),
+                (f"after {_TRAINING:,} rewards", *(f"{value:.2f}×" for value in found.trained.values())),
+            ),
+            "Measured likewise. In its first 256 rewards DriftUCB also tries frames: units, and an intercept.",
         ),
         Table(
             f"Bytes of a young DriftUCB scope, d={_DIM}",
-            tuple(f"{rewards} rewards" for rewards in found.young),
+            tuple("after 1 reward" if rewards == 1 else f"{rewards} rewards" for rewards in found.young),
             (tuple(f"{value:,}" for value in found.young.values()),),
             "The numbers of its state; they do not depend on the machine.",
         ),
