@@ -10,7 +10,15 @@ settings.load_profile("driftbandit")
 
 
 # Files that take long and would otherwise come last: with several workers, the others would wait for them at the end.
-_FIRST = ("test_docs.py", "test_notebook.py", "test_simulation_study.py", "test_figure3.py", "test_golden.py")
+_FIRST = (
+    "test_docs.py",
+    "test_notebook.py",
+    "test_simulation_study.py",
+    "test_figure3.py",
+    "test_golden.py",
+    "test_on_ray.py",
+    "test_on_gpu.py",
+)
 
 
 def pytest_collection_modifyitems(items):

@@ -35,7 +35,8 @@ def replay_scopes(policy: Any, questions: Questions) -> tuple[Ints, tuple[tuple[
         if (known := policy.policy_of(scope)) is not None:
             store.put(number, known)
     features = np.ascontiguousarray(log.features[log.pool_members], dtype=np.float64)
-    events = features, log.pool_offsets, log.pools, log.shown, questions.kept, log.rewards
+    whole = [np.array(part, dtype=np.int64) for part in (log.pool_offsets, log.pools, log.shown)]
+    events = features, *whole, questions.kept, np.array(log.rewards)  # of one type, mapped or not: compiled once
     arms, status, changes = store.replay(owners.astype(np.int64), events, len(log))
     if (bad := np.flatnonzero(status < 0)).size:
         pool = log.pools[bad[0]]
