@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from emulation import COMPILER, Emulated
 
+from batch.emulation import COMPILER, Emulated
 from driftbandit.batch.cuda import Gpu
 
 _NO_COMPILER = "needs a C++ compiler to run CUDA source on the CPU"

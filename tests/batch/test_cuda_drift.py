@@ -6,9 +6,9 @@ import re
 
 import numpy as np
 import pytest
-from conftest import fast, many_rounds
-from emulation import on_host
 
+from batch.conftest import fast, many_rounds
+from batch.emulation import on_host
 from driftbandit import DriftUCB as Policy
 from driftbandit.batch.cuda import DriftUCB
 from driftbandit.batch.cuda.device import source

@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from conftest import fast, many_rounds
-from emulation import on_host
 
+from batch.conftest import fast, many_rounds
+from batch.emulation import on_host
 from driftbandit import LinTS as LinTSPolicy
 from driftbandit import Radius
 from driftbandit.batch import ManyScopes, cuda

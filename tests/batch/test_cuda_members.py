@@ -6,9 +6,9 @@ import warnings
 
 import numpy as np
 import pytest
-from conftest import fast, many_rounds
-from emulation import on_host
 
+from batch.conftest import fast, many_rounds
+from batch.emulation import on_host
 from driftbandit import DLinUCB as Policy
 from driftbandit.batch import ManyScopes
 from driftbandit.batch.cuda import DLinUCB

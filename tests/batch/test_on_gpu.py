@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from emulation import COMPILER, Emulated
 
+from batch.emulation import COMPILER, Emulated
 from driftbandit import DLinUCB, DriftUCB, LinTS, LinUCB
 from driftbandit.batch import ManyScopes, NotLearned, on_gpu
 from driftbandit.kernels import many
