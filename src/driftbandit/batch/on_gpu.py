@@ -178,6 +178,7 @@ class _FirstRewards:
         self.lines = FirstRewards(size, desk.policy.dim + 1)
         self._rules = desk.policy._rules
         self._tried = np.full(size, int(first["memos"][0, TRIED]))
+        self._due = np.array([count > 0 and bool(frames.is_due(count)) for count in range(frames.TRIAL + 1)])
         self.young = int((self._tried < frames.TRIAL).sum())
         if self.young and len(first["seen"]):
             for scope in range(size):
@@ -201,7 +202,7 @@ class _FirstRewards:
         owners = scopes[items]
         self._make_room(owners)
         became = to_host(gpu.device.xp, status)[items]
-        due = (became < 0) | _DUE[self._tried[owners] + 1]
+        due = (became < 0) | self._due[self._tried[owners] + 1]
         self._write(gpu, owners[~due], features[items[~due]], rewards[items[~due]])
         for start in range(0, int(due.sum()), _AT_A_TIME):
             part = np.flatnonzero(due)[start : start + _AT_A_TIME]
@@ -256,10 +257,6 @@ class _FirstRewards:
         gpu.put(scopes, {"memos": memos, "banks": banks})
         self._tried[scopes] = memos[:, TRIED]
         return status
-
-
-_DUE = np.array([count > 0 and bool(frames.is_due(count)) for count in range(frames.TRIAL + 1)])
-"""After how many rewards frames are tried."""
 
 
 def to_host(xp: Any, array: Any) -> Any:

@@ -9,7 +9,6 @@ total size, so that what fits into a cache is copied at the cache's speed.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -189,14 +188,13 @@ def _short(value: float) -> str:
 def main() -> None:
     """Measure, print, and draw if asked to."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument("--out", type=Path, help="folder for growth.png and growth.json")
+    parser.add_argument("--out", type=Path, help="folder for cost.png")
     out = parser.parse_args().out
     panels = measure()
     print("\n\n".join(table(title, curves) for title, curves in panels.items()))
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
-        draw(panels).savefig(out / "growth.png", dpi=130)
-        (out / "growth.json").write_text(json.dumps(panels, indent=1) + "\n")
+        draw(panels).savefig(out / "cost.png", dpi=130)
 
 
 if __name__ == "__main__":
