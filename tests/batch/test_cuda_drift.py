@@ -12,7 +12,7 @@ from batch.emulation import on_host
 from driftbandit import DriftUCB as Policy
 from driftbandit.batch.cuda import DriftUCB
 from driftbandit.batch.cuda.device import source
-from driftbandit.kernels import drift, evidence, experts, frames, mixture, scales
+from driftbandit.kernels import acting, drift, evidence, experts, frames, mixture, scales
 
 
 class Twins:
@@ -31,7 +31,7 @@ class Twins:
         return np.array(found)
 
     def choose(self, pools):
-        found = [drift.choose(self.rules, *each, 0) for each in zip(self.memos, self.banks, pools, strict=True)]
+        found = [acting.choose(self.rules, *each, 0) for each in zip(self.memos, self.banks, pools, strict=True)]
         return np.array(found)
 
     def step(self, played, rewards, pools):
@@ -188,7 +188,7 @@ def test_constants_and_slots_are_those_of_the_cpu():
     found = {name: float(value) for name, value in re.findall(r"(\w+) = (-?\d[\d.e-]*)", text) if name.isupper()}
     checked = 0
     for name, value in found.items():
-        for module in (drift, evidence, experts, frames, mixture, scales):
+        for module in (acting, drift, evidence, experts, frames, mixture, scales):
             wanted = getattr(module, f"_{name}", getattr(module, name, None))
             if wanted is not None:
                 assert value == wanted, name

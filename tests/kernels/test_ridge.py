@@ -146,7 +146,7 @@ def test_the_eigenvalue_bound_is_a_bound_and_never_loose_by_more_than_the_root_o
     for x in rng.standard_normal((count, dim)) * rng.random(dim) ** 3:
         ridge.update(FIXED, row, x, 0.0)
     largest = np.linalg.eigvalsh(whole(row, dim)[1])[-1]
-    bound = ridge._largest_eigenvalue_bound(row, dim)
+    bound = ridge.largest_eigenvalue_bound(row, dim)
     assert largest <= bound * (1 + 1e-12)
     assert bound <= largest * (1.0 + np.sqrt(dim))
 
@@ -200,7 +200,7 @@ def test_the_eigenvalue_bound_holds_where_all_eigenvalues_are_nearly_alike(gap):
         row = fresh(dim)
         ridge.update(FIXED, row, np.append(np.zeros(dim - 1), gap), 0.0)
         largest = np.linalg.eigvalsh(whole(row, dim)[1])[-1]
-        assert ridge._largest_eigenvalue_bound(row, dim) >= largest
+        assert ridge.largest_eigenvalue_bound(row, dim) >= largest
 
 
 def test_the_radius_has_five_settings():
@@ -254,4 +254,4 @@ def test_squares_of_a_whole_pool(dim, arms):
         ridge.update(FIXED, row, x, 1.0)
     features = rng.standard_normal((arms, dim))
     expected = [ridge.predict(Radius.fixed(1.0).settings(0.1), row, x)[1] ** 2 for x in features]
-    np.testing.assert_allclose(ridge.squares(row, features), expected, rtol=1e-12)
+    np.testing.assert_allclose(ridge.squares(row, features, np.arange(arms)), expected, rtol=1e-12)

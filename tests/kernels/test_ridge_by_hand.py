@@ -81,9 +81,10 @@ def test_squares_by_hand_in_both_ways(monkeypatch, work):
     monkeypatch.setattr(ridge, "_TOGETHER", work)
     pool = np.array([X, [0.0, 1.0, 0.0], [3.0, 0.0, 1.0]])
     expected = [X @ MATRIX @ X, 3.0, 18.0 - 1.5 + 1.0]
-    np.testing.assert_allclose(plain(ridge.squares)(row(), pool), expected)
+    np.testing.assert_allclose(plain(ridge.squares)(row(), pool, np.array([0, 1, 2])), expected)
+    np.testing.assert_allclose(plain(ridge.squares)(row(), pool, np.array([2, 0])), [expected[2], expected[0]])
     ruined = row_of(4.0, THETA, -MATRIX)
-    assert plain(ridge.squares)(ruined, pool).tolist() == [0.0, 0.0, 0.0], (
+    assert plain(ridge.squares)(ruined, pool, np.arange(3)).tolist() == [0.0, 0.0, 0.0], (
         "rounding must not make a root of less than 0"
     )
 
@@ -170,14 +171,14 @@ def test_small_bonuses_count_as_much_as_large_ones(monkeypatch, work):
 def test_the_eigenvalue_bound_by_hand():
     """Eigenvalues 1 and 3: mean 2, variance 1, so at most 2 + sqrt((d - 1) 1) = 3. What follows is ignored."""
     for matrix in (np.diag([1.0, 3.0]), np.array([[2.0, 1.0], [1.0, 2.0]])):
-        bound = ridge._largest_eigenvalue_bound(row_of(0.0, np.zeros(2), matrix, 99.0, 99.0), 2)
+        bound = ridge.largest_eigenvalue_bound(row_of(0.0, np.zeros(2), matrix, 99.0, 99.0), 2)
         assert bound == pytest.approx(3.0, rel=2e-9)
         assert bound > 3.0
-    small = ridge._largest_eigenvalue_bound(row_of(0.0, np.zeros(2), np.diag([0.01, 0.03])), 2)
+    small = ridge.largest_eigenvalue_bound(row_of(0.0, np.zeros(2), np.diag([0.01, 0.03])), 2)
     assert small == pytest.approx(0.03, rel=2e-9)
-    alone = ridge._largest_eigenvalue_bound(row_of(0.0, np.zeros(1), np.array([[5.0]])), 1)
+    alone = ridge.largest_eigenvalue_bound(row_of(0.0, np.zeros(1), np.array([[5.0]])), 1)
     assert alone == pytest.approx(5.0, rel=2e-9)
-    three = ridge._largest_eigenvalue_bound(row_of(0.0, np.zeros(3), np.diag([1.0, 2.0, 6.0])), 3)
+    three = ridge.largest_eigenvalue_bound(row_of(0.0, np.zeros(3), np.diag([1.0, 2.0, 6.0])), 3)
     assert three == pytest.approx(3.0 + math.sqrt(2.0 * (1 + 4 + 36 - 27) / 3), rel=2e-9)
 
 

@@ -1,8 +1,8 @@
-"""DriftUCB in compiled code: the order of events in one choice and in one reward.
+"""DriftUCB in compiled code: what it keeps, and the order of events in one reward.
 
-The parts have their own files: `scales` (what is known about the world), `frames` (units and intercept), `experts`,
-`mixture` (the weights, and who acts), `draws` (how to act while answers are outstanding) and `evidence` (the ladder of
-young models and the alarm).
+The parts have their own files: `acting` (which arm is played), `draws` (which one while answers are outstanding),
+`scales` (what is known about the world), `frames` (units and intercept), `experts`, `mixture` (the weights, and who
+acts) and `evidence` (the ladder of young models and the alarm).
 
 A bank of rows holds the elder (all history), the incumbent (since the last alarm), the experts, and the ladder. Each is
 a `ridge` row ``[n, theta, matrix]`` with room for the ladder's sums; the matrix is A^-1 or, in an expert, a covariance.
@@ -16,15 +16,14 @@ because each costs time at every call.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
-from driftbandit.core import TIE, Floats
-from driftbandit.kernels import draws, evidence, frames, mixture, young
-from driftbandit.kernels.compile import fill_in, finite, jit
+from driftbandit.core import Floats
+from driftbandit.kernels import evidence, mixture, young
+from driftbandit.kernels.compile import finite, jit
 from driftbandit.kernels.experts import learn_expert, start_experts
-from driftbandit.kernels.ridge import COUNT, LARGEST_SQUARE, THETA, absorb, multiply, squares
+from driftbandit.kernels.ridge import COUNT, LARGEST_SQUARE, THETA, absorb, multiply
 from driftbandit.kernels.scales import (
     ALARM_AGE,
     ALARM_EVIDENCE,
@@ -40,10 +39,8 @@ from driftbandit.kernels.scales import (
     NOISE,
     PRIOR,
     REWARD_SQUARES,
-    ROUNDS,
     SPREAD,
     TASTE,
-    TRIED,
     are_clicks,
     learn_noise,
     rescale,
@@ -61,10 +58,10 @@ RULES = 6
 NOT_USABLE = -1
 """Returned if features are not finite or too large."""
 
-_SMALLEST = 1e-200  # |x|^2 below this is taken to be 0
+SMALLEST = 1e-200  # |x|^2 below this is taken to be 0
 _FIRST_RIDGE = 0.02  # ridge of the incumbent, in units of the first |x|^2
 _BEFORE, _UNITS, _ANCHOR = range(3)  # vectors at the end of `memo`
-_LARGEST = LARGEST_SQUARE * _FIRST_RIDGE  # largest |x|^2 that spoils no matrix, in the same unit
+LARGEST = LARGEST_SQUARE * _FIRST_RIDGE  # largest |x|^2 that spoils no matrix, in the same unit
 
 
 def memo_size(dim: int, experts: int) -> int:
@@ -99,85 +96,13 @@ def _vector(memo: Floats, experts: int, which: int) -> Floats:
 
 
 @jit
-def _pick(scores: Floats, usable: bool) -> int:
-    """Index of the highest score, ties to the lowest, or NOT_USABLE."""
-    if not usable:
-        return NOT_USABLE
-    best = np.max(scores)
-    pick = 0
-    while scores[pick] < best - TIE * abs(best):
-        pick += 1
-    return pick
-
-
-@jit
-def _keep(scores: Floats, usable: bool) -> Floats:
-    """The scores; none if features are not usable."""
-    return scores if usable else scores[:0]
-
-
-def finish(scores: Floats, usable: bool) -> Any:
-    """What to make of the scores; a placeholder that `fill_in` replaces."""
-    raise NotImplementedError
-
-
-def _score(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int) -> Any:
-    """Score every arm by mean + c * deviation under the mixture; a template, in which `finish` is filled in.
-
-    While nothing useful is known, the mean is 0 and the deviation is |x|. With many answers `pending`, a score is the
-    mean under weights drawn from the mixture.
-    """
-    experts = len(rules) - RULES
-    units = units_of(memo, experts)
-    count, d = len(pool), len(units)
-    features = pool if pool.shape[1] == d else _with_constant(pool)
-    weights = memo[MEMO : MEMO + 1 + experts]
-    model = mixture.blend(memo, weights, bank[INCUMBENT:], rules[MIX] > 0.0, d)
-    if memo[ANCHORED] > 0.0 and (memo[REWARD_SQUARES] > 0.0 or memo[SPREAD] > 0.0):  # else the noise has no unit yet
-        model[THETA : THETA + d] += anchor_of(memo, experts)
-    if pending >= draws.OUTSTANDING:
-        draws.draw(model, rules[EXPLORE], int(memo[ROUNDS]) + pending, d)
-    scores = np.empty(count)
-    largest, least = 0.0, math.inf
-    for k in range(count):
-        mean, size = 0.0, 0.0
-        for i in range(d):
-            mean += features[k, i] * model[THETA + i]
-            size += (features[k, i] * units[i]) ** 2
-        if not finite(size):
-            return finish(scores, False)
-        scores[k] = mean
-        largest = max(largest, size)
-        least = min(least, size)
-    if largest < _SMALLEST:
-        scores[:] = 0.0
-        return finish(scores, True)
-    most = _LARGEST * memo[FIRST_SQUARE]
-    if memo[SPREAD] > 0.0:
-        most = max(most, largest)
-    if most == 0.0 or (
-        least > most and memo[TRIED] < frames.TRIAL
-    ):  # if all are too large, the first arm was too small
-        for k in range(count):
-            scores[k] = rules[EXPLORE] * math.sqrt(_size(features[k], units))
-    elif largest > most:
-        return finish(scores, False)
-    elif pending < draws.OUTSTANDING:
-        variances = squares(model, features)
-        explore = mixture.exploration(memo, rules[EXPLORE], rules[EXPLORE_MOST], model, variances, units)
-        for k in range(count):
-            scores[k] += explore * math.sqrt(variances[k])
-    return finish(scores, True)
-
-
-@jit
 def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -> int:
     """Learn one reward; 1 if it raised an alarm, whose numbers are then in `memo`, else 0, or NOT_USABLE."""
     experts = len(rules) - RULES
     units = units_of(memo, experts)
     d = len(units)
     if d > len(x):
-        x = _with_constant(x.reshape(1, len(x)))[0]
+        x = with_constant(x.reshape(1, len(x)))[0]
     base = np.dot(x, anchor_of(memo, experts)) if memo[ANCHORED] > 0.0 else 0.0
     surplus = tame(memo, reward - base)
     size = _begin_round(memo, bank, experts, x, surplus, units)
@@ -230,7 +155,7 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
 
 
 @jit
-def _with_constant(features: Floats) -> Floats:
+def with_constant(features: Floats) -> Floats:
     """The features with a column of ones behind them."""
     count, d = features.shape
     result = np.ones((count, d + 1))
@@ -241,16 +166,16 @@ def _with_constant(features: Floats) -> Floats:
 @jit
 def _begin_round(memo: Floats, bank: Floats, experts: int, x: Floats, surplus: float, units: Floats) -> float:
     """|x|^2, 0 if there is nothing to learn, -1 if it is not usable; sets the units if they are not known."""
-    size = _size(x, units)
+    size = size_of(x, units)
     if not finite(size):
         return -1.0
-    if size < _SMALLEST:
+    if size < SMALLEST:
         return 0.0
     if memo[FIRST_SQUARE] == 0.0:
         if memo[SPREAD] == 0.0:
             begin(memo, bank, experts, size)
         memo[FIRST_SQUARE] = size
-    if size > _LARGEST * memo[FIRST_SQUARE]:
+    if size > LARGEST * memo[FIRST_SQUARE]:
         if memo[SPREAD] == 0.0:
             return -1.0
         memo[FIRST_SQUARE] = size  # what was told does not depend on it
@@ -261,7 +186,7 @@ def _begin_round(memo: Floats, bank: Floats, experts: int, x: Floats, surplus: f
 
 
 @jit
-def _size(x: Floats, units: Floats) -> float:
+def size_of(x: Floats, units: Floats) -> float:
     """|x|^2 in the frame's units."""
     size = 0.0
     for i in range(len(x)):
@@ -340,10 +265,3 @@ def _replace(
     young.unfold(incumbent, units)
     evidence.clear(rungs)
     memo[ALARMS] += 1.0
-
-
-choose = jit(fill_in(_score, "choose", finish=_pick))
-"""Index of the arm with the highest score, or NOT_USABLE."""
-
-arm_scores = jit(fill_in(_score, "arm_scores", finish=_keep))
-"""Scores of all arms; none if features are not usable."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftbandit.core import Floats, Ints
-from driftbandit.kernels import drift, frames, pcg64, relearning, ridge, windows, young
+from driftbandit.kernels import acting, drift, frames, pcg64, relearning, ridge, windows, young
 from driftbandit.kernels.compile import fill_in, jit
 from driftbandit.kernels.scales import TRIED
 
@@ -175,7 +175,7 @@ def _tell_dlinucb(state: Any, scope: int, x: Floats, reward: float) -> int:
 @jit
 def _ask_driftucb(state: Any, scope: int, pool: Floats, pending: int) -> int:
     rules, memos, banks, _, _, _, _ = state
-    arm: int = drift.choose(rules, memos[scope], banks[scope], pool, pending)
+    arm: int = acting.choose(rules, memos[scope], banks[scope], pool, pending)
     return arm
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.ridge import THETA
+from driftbandit.kernels.ridge import THETA, bound_by_norm
 from driftbandit.kernels.scales import (
     HIT_VALUE,
     NOISE,
@@ -74,12 +74,30 @@ def _add(total: Floats, weight: float, part: Floats) -> None:
 
 @jit
 def exploration(memo: Floats, explore: float, most: float, mixture: Floats, variances: Floats, units: Floats) -> float:
-    """How many standard deviations to add to the means of a pool whose arms have these variances."""
+    """How many standard deviations to add to the means of a pool, some of whose arms have these variances."""
     known = memo[PICK_SHARES] * _trace(mixture, units)
     if known > 0.0:
         spread = memo[PICK_COUNT] * np.sum(variances) / (len(variances) * _SLACK * known)
         explore = min(explore * max(spread, 1.0), most)
     return explore * _CLICK_EXPLORE if are_clicks(memo) else explore
+
+
+@jit
+def largest_eigenvalue_bound(mixture: Floats, units: Floats) -> float:
+    """Upper bound on the largest eigenvalue of the mixture's covariance, in the frame's units."""
+    d = len(units)
+    trace, squares = 0.0, 0.0
+    weights = 1.0 / (units * units)
+    at = THETA + d
+    for i in range(d):
+        line, left = mixture[at : at + i + 1], 0.0
+        for j in range(i):
+            left += line[j] * line[j] * weights[j]
+        own = line[i] * weights[i]
+        trace += own
+        squares += 2.0 * left * weights[i] + own * own
+        at += i + 1
+    return bound_by_norm(trace, squares, d)
 
 
 @jit

@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from driftbandit.core import TIE, Floats
+from driftbandit.core import TIE, Floats, Ints
 from driftbandit.kernels.compile import finite, jit
 from driftbandit.kernels.forms import form, forms
 
@@ -140,14 +140,14 @@ def absorb(row: Floats, z: Floats, error: float, variance: float) -> None:
 
 
 @jit
-def squares(row: Floats, features: Floats) -> Floats:
-    """x' M x of every arm, where M is the row's matrix."""
-    count, d = features.shape
-    if count * d * d >= _TOGETHER:
-        return forms(row[THETA + d :], features, np.arange(count))
-    result = np.empty(count)
-    for k in range(count):
-        result[k] = _square(row, features[k])
+def squares(row: Floats, features: Floats, picks: Ints) -> Floats:
+    """x' M x of the arms x = features[pick], where M is the row's matrix."""
+    d = features.shape[1]
+    if len(picks) * d * d >= _TOGETHER:
+        return forms(row[THETA + d :], features, picks)
+    result = np.empty(len(picks))
+    for k in range(len(picks)):
+        result[k] = _square(row, features[picks[k]])
     return result
 
 
@@ -164,20 +164,14 @@ def subtract_outer(row: Floats, w: Floats) -> None:
 
 @jit
 def optimistic_arm(settings: Floats, bank: Floats, member: int, features: Floats) -> int:
-    """Index of the arm with the highest mean + radius * sqrt(x' A^-1 x), ties to the lowest; -1 if not usable.
-
-    With `top` a bound on the largest eigenvalue of A^-1, mean + radius * |x| * sqrt(top) bounds an arm's score from
-    above at the cost of two dot products. Only arms whose bound reaches the best score need the full quadratic form; on
-    a trained model these are few.
-    """
+    """Index of the arm with the highest mean + radius * sqrt(x' A^-1 x), ties to the lowest; -1 if not usable."""
     count, d = features.shape
     row = bank[member]
     explore = radius(settings, row[COUNT], d)
     largest = LARGEST_SQUARE * settings[RIDGE]
-    reach = explore * math.sqrt(_largest_eigenvalue_bound(row, d))
+    reach = explore * math.sqrt(largest_eigenvalue_bound(row, d))
     means = np.empty(count)
     scores = np.empty(count)
-    first = 0
     for k in range(count):
         mean, square = 0.0, 0.0
         for i in range(d):
@@ -187,16 +181,35 @@ def optimistic_arm(settings: Floats, bank: Floats, member: int, features: Floats
         scores[k] = mean + reach * math.sqrt(square)
         if not finite(scores[k]) or not square <= largest:
             return -1
-        if scores[k] > scores[first]:
-            first = k
+    best = score_best(row, features, means, scores, explore, TIE, 0.0)
+    for k in range(count):
+        if scores[k] >= best - TIE:
+            return k
+    return -1  # the model itself is not finite
+
+
+@jit
+def score_best(
+    row: Floats, features: Floats, means: Floats, scores: Floats, explore: float, tie: float, relative: float
+) -> float:
+    """Replace bounds in `scores` by the scores, mean + `explore` * sqrt(x' M x), of all arms that can be best.
+
+    Returns the best score. With `top` a bound on the largest eigenvalue of the matrix M, mean + explore * |x| *
+    sqrt(top) bounds an arm's score from above at the cost of two dot products. Only arms whose bound reaches the best
+    score need the full quadratic form; on a trained model these are few. The others get a score of minus infinity.
+    Arms whose scores differ by `tie` + `relative` * best tie.
+    """
+    count, d = features.shape
+    first = np.argmax(scores)
     best = means[first] + explore * math.sqrt(_square(row, features[first]))
     scores[first] = best
+    least = best - tie - relative * abs(best)
     contenders = np.empty(count, np.int64)
     left = 0
     for k in range(count):
         if k == first:
             continue
-        if scores[k] >= best - TIE:
+        if scores[k] >= least:
             contenders[left] = k
             left += 1
         else:
@@ -207,21 +220,17 @@ def optimistic_arm(settings: Floats, bank: Floats, member: int, features: Floats
         for c in range(left + 1):
             k = contenders[c]
             scores[k] = means[k] + explore * math.sqrt(together[c])
-        best = np.max(scores)
-    else:
-        for k in contenders[:left]:
-            if scores[k] >= best - TIE:
-                scores[k] = means[k] + explore * math.sqrt(_square(row, features[k]))
-                best = max(best, scores[k])
-    for k in range(count):
-        if scores[k] >= best - TIE:
-            return k
-    return -1  # the model itself is not finite
+        return np.max(scores)
+    for k in contenders[:left]:
+        if scores[k] >= best - tie - relative * abs(best):
+            scores[k] = means[k] + explore * math.sqrt(_square(row, features[k]))
+            best = max(best, scores[k])
+    return best
 
 
 @jit
-def _largest_eigenvalue_bound(row: Floats, d: int) -> float:
-    """Upper bound on the largest eigenvalue of A^-1 from its trace and norm (Wolkowicz and Styan, 1980)."""
+def largest_eigenvalue_bound(row: Floats, d: int) -> float:
+    """Upper bound on the largest eigenvalue of A^-1."""
     trace, diagonal, norm = 0.0, 0.0, 0.0
     at = THETA + d
     for i in range(d):
@@ -231,9 +240,17 @@ def _largest_eigenvalue_bound(row: Floats, d: int) -> float:
     triangle = row[THETA + d : at]  # a row may continue with other numbers of its model
     for i in range(len(triangle)):
         norm += triangle[i] * triangle[i]
+    return bound_by_norm(trace, 2.0 * norm - diagonal, d)
+
+
+@jit
+def bound_by_norm(trace: float, squares: float, d: int) -> float:
+    """Upper bound on a matrix's largest eigenvalue from its trace and the sum of all squared entries (Wolkowicz and
+    Styan, 1980).
+    """
     mean = trace / d
     # If all eigenvalues are nearly equal, the difference of two nearly equal numbers is lost in rounding.
-    spread = max((2.0 * norm - diagonal) / d - mean * mean, 0.0) + 4.0 * d * _EPSILON * mean * mean
+    spread = max(squares / d - mean * mean, 0.0) + 4.0 * d * _EPSILON * mean * mean
     return (mean + math.sqrt((d - 1) * spread)) * (1.0 + _ROUNDING)
 
 

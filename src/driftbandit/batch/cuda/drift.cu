@@ -84,6 +84,7 @@ __device__ int choose_scope(const double* rules, double* shared, const double* b
     const double *units = memo + VECTORS + MOST, *anchor = memo + VECTORS + 2 * MOST;
     double *model = shared + AT_ROWS, *room = shared + AT_POOL;
     const int packed = columns * (columns + 1) / 2, lane = group_lane();
+    const i64 step = (count - 1) / SHOWN + 1, shown = (count - 1) / step + 1;  // arms that show how much is known
     const double* pool = start_numbers(room, arms, (int)(count < CHUNK ? count : CHUNK) * DIM);
     send();
     blend(rules, memo, bank, columns, model);
@@ -125,7 +126,7 @@ __device__ int choose_scope(const double* rules, double* shared, const double* b
                     wrong = wrong || !is_finite(size);
                     largest = larger(largest, size);
                     least = smaller(least, size);
-                    sum += square;
+                    if (k % step == 0) sum += square;
                 } else {
                     const double score = by_size ? rules[EXPLORE] * sqrt(size) : mean + explore * sqrt(square);
                     if (score > best) {
@@ -148,7 +149,7 @@ __device__ int choose_scope(const double* rules, double* shared, const double* b
             explore = rules[EXPLORE];
             const double known = memo[PICK_SHARES] * trace;
             if (known > 0.0) {
-                const double spread = memo[PICK_COUNT] * sum / (count * SLACK * known);
+                const double spread = memo[PICK_COUNT] * sum / (shown * SLACK * known);
                 explore = smaller(explore * larger(spread, 1.0), rules[EXPLORE_MOST]);
             }
             if (are_clicks(memo)) explore *= CLICK_EXPLORE;

@@ -30,7 +30,7 @@ from driftbandit.core import (
     as_reward,
     not_finite,
 )
-from driftbandit.kernels import drift, frames, relearning, ridge, scales
+from driftbandit.kernels import acting, drift, frames, relearning, ridge, scales
 from driftbandit.kernels.evidence import RUNGS, clear, rung_size
 from driftbandit.kernels.experts import BELIEVES
 from driftbandit.policies.base import PolicyBase
@@ -165,7 +165,7 @@ class DriftUCB(PolicyBase):
         pool = as_pool(features, self.dim)
         if type(pending) is not int or pending < 0:
             pending = as_count("pending", pending, 0)
-        best: int = drift.choose(self._rules, self._memo, self._bank, pool, pending)
+        best: int = acting.choose(self._rules, self._memo, self._bank, pool, pending)
         if best < 0:
             raise self._not_usable(pool)
         return best
@@ -176,7 +176,7 @@ class DriftUCB(PolicyBase):
     def scores(self, features: ArrayLike | None, arms: ArrayLike | None = None, *, pending: int = 0) -> Floats:
         """Score of every candidate, the highest of which `choose` plays; arguments are as in `choose`."""
         pool = as_pool(features, self.dim)
-        scores: Floats = drift.arm_scores(self._rules, self._memo, self._bank, pool, as_count("pending", pending, 0))
+        scores: Floats = acting.arm_scores(self._rules, self._memo, self._bank, pool, as_count("pending", pending, 0))
         if not len(scores):
             raise self._not_usable(pool)
         return scores

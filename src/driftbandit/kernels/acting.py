@@ -1,0 +1,135 @@
+"""Which arm DriftUCB plays: scores of a pool under the mixture of its models.
+
+An arm's score is its mean plus some deviations. How many these are depends on how much is known of the pool, see
+`mixture.exploration`; of a large pool, `_SHOWN` arms tell that. Then only arms that can be best need a deviation.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from driftbandit.core import TIE, Floats
+from driftbandit.kernels import draws, frames, mixture
+from driftbandit.kernels.compile import fill_in, finite, jit
+from driftbandit.kernels.drift import (
+    EXPLORE,
+    EXPLORE_MOST,
+    INCUMBENT,
+    LARGEST,
+    MIX,
+    NOT_USABLE,
+    RULES,
+    SMALLEST,
+    anchor_of,
+    units_of,
+    with_constant,
+)
+from driftbandit.kernels.ridge import THETA, score_best, squares
+from driftbandit.kernels.scales import ANCHORED, FIRST_SQUARE, MEMO, REWARD_SQUARES, ROUNDS, SPREAD, TRIED
+
+_SHOWN = 32  # arms of a large pool, evenly spaced, that show how much is known of it
+
+
+@jit
+def _pick(scores: Floats, usable: bool) -> int:
+    """Index of the highest score, ties to the lowest, or NOT_USABLE."""
+    if not usable:
+        return NOT_USABLE
+    best = np.max(scores)
+    pick = 0
+    while scores[pick] < best - TIE * abs(best):
+        pick += 1
+    return pick
+
+
+@jit
+def _keep(scores: Floats, usable: bool) -> Floats:
+    """The scores; none if features are not usable."""
+    return scores if usable else scores[:0]
+
+
+def finish(scores: Floats, usable: bool) -> Any:
+    """What to make of the scores; a placeholder that `fill_in` replaces."""
+    raise NotImplementedError
+
+
+def widen(model: Floats, features: Floats, units: Floats, scores: Floats, sizes: Floats, explore: float) -> None:
+    """Add `explore` deviations to the means in `scores`, at least of arms that can be best; a placeholder."""
+    raise NotImplementedError
+
+
+def _score(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int) -> Any:
+    """Score every arm by mean + c * deviation under the mixture; a template, with `widen` and `finish` to fill in.
+
+    While nothing useful is known, the mean is 0 and the deviation is |x|. With many answers `pending`, a score is the
+    mean under weights drawn from the mixture.
+    """
+    experts = len(rules) - RULES
+    units = units_of(memo, experts)
+    count, d = len(pool), len(units)
+    features = pool if pool.shape[1] == d else with_constant(pool)
+    weights = memo[MEMO : MEMO + 1 + experts]
+    model = mixture.blend(memo, weights, bank[INCUMBENT:], rules[MIX] > 0.0, d)
+    if memo[ANCHORED] > 0.0 and (memo[REWARD_SQUARES] > 0.0 or memo[SPREAD] > 0.0):  # else the noise has no unit yet
+        model[THETA : THETA + d] += anchor_of(memo, experts)
+    if pending >= draws.OUTSTANDING:
+        draws.draw(model, rules[EXPLORE], int(memo[ROUNDS]) + pending, d)
+    of_arms = np.empty((2, count))
+    scores, sizes = of_arms[0], of_arms[1]
+    largest, least = 0.0, math.inf
+    for k in range(count):
+        mean, size = 0.0, 0.0
+        for i in range(d):
+            mean += features[k, i] * model[THETA + i]
+            size += (features[k, i] * units[i]) ** 2
+        if not finite(size):
+            return finish(scores, False)
+        scores[k], sizes[k] = mean, size
+        largest = max(largest, size)
+        least = min(least, size)
+    if largest < SMALLEST:
+        scores[:] = 0.0
+        return finish(scores, True)
+    most = LARGEST * memo[FIRST_SQUARE]
+    if memo[SPREAD] > 0.0:
+        most = max(most, largest)
+    if most == 0.0 or (
+        least > most and memo[TRIED] < frames.TRIAL
+    ):  # if all are too large, the first arm was too small
+        for k in range(count):
+            scores[k] = rules[EXPLORE] * math.sqrt(sizes[k])
+    elif largest > most:
+        return finish(scores, False)
+    elif pending < draws.OUTSTANDING:
+        shown = np.arange(0, count, (count - 1) // _SHOWN + 1)
+        variances = squares(model, features, shown)
+        explore = mixture.exploration(memo, rules[EXPLORE], rules[EXPLORE_MOST], model, variances, units)
+        if len(shown) < count:
+            widen(model, features, units, scores, sizes, explore)
+        else:
+            for k in range(count):
+                scores[k] += explore * math.sqrt(variances[k])
+    return finish(scores, True)
+
+
+@jit
+def _widen_best(model: Floats, features: Floats, units: Floats, means: Floats, sizes: Floats, explore: float) -> None:
+    reach = explore * math.sqrt(mixture.largest_eigenvalue_bound(model, units))
+    bounds = means + reach * np.sqrt(sizes)
+    score_best(model, features, means, bounds, explore, 0.0, TIE)
+    means[:] = bounds
+
+
+@jit
+def _widen_all(model: Floats, features: Floats, units: Floats, means: Floats, sizes: Floats, explore: float) -> None:
+    means += explore * np.sqrt(squares(model, features, np.arange(len(features))))
+
+
+choose = jit(fill_in(_score, "choose", widen=_widen_best, finish=_pick))
+"""Index of the arm with the highest score, or NOT_USABLE."""
+
+arm_scores = jit(fill_in(_score, "arm_scores", widen=_widen_all, finish=_keep))
+"""Scores of all arms; none if features are not usable."""
