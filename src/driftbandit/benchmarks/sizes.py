@@ -19,9 +19,19 @@ from driftbandit.serving.loop.slab import Slab, pack, unpack
 from driftbandit.serving.stores.rows import Batch, ModelRow
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
-POLICIES = ("linucb", "dlinucb", "driftucb")
-DIMS = (6, 25)
-_ROUNDS = 300
+CASES = (
+    ("linucb", 6, 300),
+    ("linucb", 25, 300),
+    ("dlinucb", 6, 300),
+    ("dlinucb", 25, 300),
+    ("driftucb", 6, 300),
+    ("driftucb", 25, 1),
+    ("driftucb", 25, 10),
+    ("driftucb", 25, 100),
+    ("driftucb", 25, 300),
+)
+"""Policies, their features, and how many rewards a scope has learned."""
+
 _BYTES = 64 << 20  # bytes of states: enough for shared costs to become negligible
 
 
@@ -32,9 +42,9 @@ class Cost:
     Attributes
     ----------
     state : int
-        The numbers of its model.
+        The numbers of its model, as a policy object has them.
     memory : float
-        Bytes of memory when packed: the numbers, its name, and its place among the others.
+        Bytes of memory when packed: the numbers, those of models that live, its name, and its place among the others.
     store : float
         Bytes in a SQLite file, after a snapshot.
     """
@@ -44,28 +54,28 @@ class Cost:
     store: float
 
 
-def packed_state(policy: str, dim: int) -> bytes:
-    """A scope's model after some rewards that follow one taste, as the service packs it."""
+def packed_state(policy: str, dim: int, rewards: int) -> bytes:
+    """A scope's model after so many rewards that follow one taste, as the service packs it."""
     model = builder(LoopConfig(policy=policy, dim=dim, scoped=True), Plan(policy))()
     rng = np.random.default_rng(0)
     taste = rng.standard_normal(dim) / dim**0.5
-    for _ in range(_ROUNDS):
+    for _ in range(rewards):
         pool = rng.standard_normal((10, dim)) / dim**0.5
         x = pool[model.choose(pool, None)]
         model.learn(x, float(x @ taste + 0.1 * rng.standard_normal()), None)
     return pack(model.state())
 
 
-def measure(policy: str, dim: int, total: int = _BYTES) -> Cost:
+def measure(policy: str, dim: int, rewards: int, total: int = _BYTES) -> Cost:
     """Keep many copies of a state, about `total` bytes in all, and measure the space used.
 
-    >>> cost = measure("linucb", 6, total=1 << 18)
+    >>> cost = measure("linucb", 6, 300, total=1 << 18)
     >>> cost.state == 8 * (6 * 6 + 1) < cost.memory
     True
     """
-    data = packed_state(policy, dim)
+    data = packed_state(policy, dim, rewards)
     state = sum(array.nbytes for array in unpack(data).values())
-    names = [f"user-{number:08}" for number in range(max(100, total // state))]
+    names = [f"user-{number:08}" for number in range(max(100, total // len(data)))]
     return Cost(state, _memory(names, data), _disk(names, data))
 
 
@@ -96,16 +106,15 @@ def _disk(names: list[str], data: bytes) -> float:
 def table() -> str:
     """The costs as Markdown."""
     lines = [
-        "| policy | features | bytes of its numbers | bytes of memory | bytes in SQLite | a million in memory |",
-        "|---|---:|---:|---:|---:|---:|",
+        "| policy | features | rewards | bytes of its numbers | of memory | in SQLite | a million in memory |",
+        "|---|---:|---:|---:|---:|---:|---:|",
     ]
-    for policy in POLICIES:
-        for dim in DIMS:
-            cost = measure(policy, dim)
-            lines.append(
-                f"| `{policy}` | {dim} | {cost.state:,} | {cost.memory:,.0f} | {cost.store:,.0f} "
-                f"| {cost.memory / 1e3:.1f} GB |"
-            )
+    for policy, dim, rewards in CASES:
+        cost = measure(policy, dim, rewards)
+        lines.append(
+            f"| `{policy}` | {dim} | {rewards} | {cost.state:,} | {cost.memory:,.0f} | {cost.store:,.0f} "
+            f"| {cost.memory / 1e3:.1f} GB |"
+        )
     return "\n".join(lines)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from driftbandit.benchmarks import speed
 from driftbandit.evaluation.results import Table
 from driftbandit.policies.choosing_memory.driftucb import DriftUCB
+from driftbandit.serving.loop.slab import pack
 
 GRID = ((6, 10), (25, 25), (64, 20), (128, 20), (256, 5), (256, 50), (512, 20), (1024, 20))
 """Features and arms at which LinUCB is compared with NumPy."""
@@ -33,14 +34,14 @@ class Wide:
         Ratios of the times of choose + learn from an untrained model, by features and arms.
     trained : mapping of (int, int) to float
         DriftUCB over LinUCB, both after some experience.
-    young : mapping of int to int
-        Bytes of a DriftUCB scope's state, by rewards learned.
+    young : mapping of int to pair of int
+        Bytes of a DriftUCB scope's arrays, and of its packed state, by rewards learned.
     """
 
     numpy_over_linucb: Mapping[tuple[int, int], float]
     driftucb_over_linucb: Mapping[tuple[int, int], float]
     trained: Mapping[tuple[int, int], float]
-    young: Mapping[int, int]
+    young: Mapping[int, tuple[int, int]]
 
     def as_data(self) -> dict[str, dict[str, float]]:
         """The numbers under names, for JSON."""
@@ -53,7 +54,8 @@ class Wide:
             **{
                 name: {f"{dim}x{arms}": value for (dim, arms), value in found.items()} for name, found in ratios.items()
             },
-            "young_scope_bytes": {str(rewards): value for rewards, value in self.young.items()},
+            "young_scope_bytes": {str(rewards): whole for rewards, (whole, _) in self.young.items()},
+            "young_scope_bytes_packed": {str(rewards): packed for rewards, (_, packed) in self.young.items()},
         }
 
 
@@ -67,10 +69,11 @@ def measure(rounds: int, *, seed: int = 0) -> Wide:
     )
 
 
-def young_bytes(rewards: int, dim: int = _DIM) -> int:
-    """Bytes of the state of a DriftUCB scope that has learned so many rewards.
+def young_bytes(rewards: int, dim: int = _DIM) -> tuple[int, int]:
+    """Bytes of the arrays of a DriftUCB scope that has learned so many rewards, and of its packed state.
 
-    >>> young_bytes(1) <= young_bytes(50) <= young_bytes(99)
+    >>> whole, packed = young_bytes(1)
+    >>> packed < 0.2 * whole
     True
     """
     rng = np.random.default_rng(0)
@@ -78,7 +81,8 @@ def young_bytes(rewards: int, dim: int = _DIM) -> int:
     for _ in range(rewards):
         x = rng.standard_normal(dim)
         policy.learn(x, float(x @ taste + 0.1 * rng.standard_normal()))
-    return sum(np.asarray(part).nbytes for part in policy.state().values())
+    state = policy.state()
+    return sum(array.nbytes for array in state.values()), len(pack(state))
 
 
 def _ratio(slow: str, fast: str, size: tuple[int, int], rounds: int, seed: int, training: int = 0) -> float:
@@ -127,8 +131,11 @@ def tables(found: Wide) -> Sequence[Table]:
         ),
         Table(
             f"Bytes of a young DriftUCB scope, d={_DIM}",
-            tuple("after 1 reward" if rewards == 1 else f"{rewards} rewards" for rewards in found.young),
-            (tuple(f"{value:,}" for value in found.young.values()),),
-            "The numbers of its state; they do not depend on the machine.",
+            ("as", *("after 1 reward" if rewards == 1 else f"{rewards} rewards" for rewards in found.young)),
+            (
+                ("a policy's arrays", *(f"{whole:,}" for whole, _ in found.young.values())),
+                ("packed by the service", *(f"{packed:,}" for _, packed in found.young.values())),
+            ),
+            "Rewards with a tenth of the noise; these numbers do not depend on the machine.",
         ),
     )

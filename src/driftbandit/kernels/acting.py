@@ -13,7 +13,7 @@ import numpy as np
 
 from driftbandit.core import TIE, Floats
 from driftbandit.kernels import draws, frames, mixture
-from driftbandit.kernels.compile import fill_in, finite, jit
+from driftbandit.kernels.compile import copy_into, fill_in, finite, jit
 from driftbandit.kernels.drift import (
     EXPLORE,
     EXPLORE_MOST,
@@ -74,7 +74,9 @@ def _score(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int
     weights = memo[MEMO : MEMO + 1 + experts]
     model = mixture.blend(memo, weights, bank[INCUMBENT:], rules[MIX] > 0.0, d)
     if memo[ANCHORED] > 0.0 and (memo[REWARD_SQUARES] > 0.0 or memo[SPREAD] > 0.0):  # else the noise has no unit yet
-        model[THETA : THETA + d] += anchor_of(memo, experts)
+        anchor = anchor_of(memo, experts)
+        for i in range(d):
+            model[THETA + i] += anchor[i]
     if pending >= draws.OUTSTANDING:
         draws.draw(model, rules[EXPLORE], int(memo[ROUNDS]) + pending, d)
     of_arms = np.empty((2, count))
@@ -118,14 +120,18 @@ def _score(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int
 @jit
 def _widen_best(model: Floats, features: Floats, units: Floats, means: Floats, sizes: Floats, explore: float) -> None:
     reach = explore * math.sqrt(mixture.largest_eigenvalue_bound(model, units))
-    bounds = means + reach * np.sqrt(sizes)
+    bounds = np.empty(len(means))
+    for k in range(len(means)):
+        bounds[k] = means[k] + reach * math.sqrt(sizes[k])
     score_best(model, features, means, bounds, explore, 0.0, TIE)
-    means[:] = bounds
+    copy_into(means, bounds)
 
 
 @jit
 def _widen_all(model: Floats, features: Floats, units: Floats, means: Floats, sizes: Floats, explore: float) -> None:
-    means += explore * np.sqrt(squares(model, features, np.arange(len(features))))
+    variances = squares(model, features, np.arange(len(features)))
+    for k in range(len(means)):
+        means[k] += explore * math.sqrt(variances[k])
 
 
 choose = jit(fill_in(_score, "choose", widen=_widen_best, finish=_pick))

@@ -124,3 +124,13 @@ event.register("numba:compile", NOTICE)  # type: ignore[no-untyped-call]
 def finite(value: float) -> bool:
     """Neither NaN nor infinite; `math.isfinite` is compiled to x - x == x - x, which reordered sums fold to True."""
     return abs(value) <= _LARGEST_FLOAT
+
+
+@jit
+def copy_into(target: Any, source: Any) -> None:
+    """Overwrite the first numbers of a vector by another vector.
+
+    ``target[:] = source`` would let Numba compile the text of an error first, which takes seconds.
+    """
+    for i in range(len(source)):
+        target[i] = source[i]

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from driftbandit.core import Floats
-from driftbandit.kernels.compile import jit
+from driftbandit.kernels.compile import copy_into, jit
 from driftbandit.kernels.ridge import THETA, sampled_theta
 
 OUTSTANDING = 5
@@ -28,7 +28,7 @@ def draw(model: Floats, scale: float, number: int, d: int) -> None:
     z = np.empty(d)
     for i in range(d):
         z[i] = _normal(number, i)
-    model[THETA : THETA + d] = sampled_theta(model, z, scale)
+    copy_into(model[THETA:], sampled_theta(model, z, scale))
 
 
 @jit

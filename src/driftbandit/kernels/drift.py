@@ -21,7 +21,7 @@ import numpy as np
 
 from driftbandit.core import Floats
 from driftbandit.kernels import evidence, mixture, young
-from driftbandit.kernels.compile import finite, jit
+from driftbandit.kernels.compile import copy_into, finite, jit
 from driftbandit.kernels.experts import learn_expert, start_experts
 from driftbandit.kernels.ridge import COUNT, LARGEST_SQUARE, THETA, absorb, multiply
 from driftbandit.kernels.scales import (
@@ -159,7 +159,8 @@ def with_constant(features: Floats) -> Floats:
     """The features with a column of ones behind them."""
     count, d = features.shape
     result = np.ones((count, d + 1))
-    result[:, :d] = features
+    for k in range(count):
+        copy_into(result[k], features[k])
     return result
 
 
@@ -257,11 +258,11 @@ def _replace(
     What the new incumbent leaves unexplained is the noise.
     """
     d = len(before)
-    before[:] = incumbent[THETA : THETA + d]
+    copy_into(before, incumbent[THETA : THETA + d])
     mixture.inherit(weights, evidence.lead(rungs[best], d))
     noise, worth = evidence.noise_since(rungs[best], d)
     take_over_noise(memo, noise, worth)
-    incumbent[:] = rungs[best]
+    copy_into(incumbent, rungs[best])
     young.unfold(incumbent, units)
     evidence.clear(rungs)
     memo[ALARMS] += 1.0

@@ -86,16 +86,18 @@ def exploration(memo: Floats, explore: float, most: float, mixture: Floats, vari
 def largest_eigenvalue_bound(mixture: Floats, units: Floats) -> float:
     """Upper bound on the largest eigenvalue of the mixture's covariance, in the frame's units."""
     d = len(units)
+    shares = np.empty(d)
+    for i in range(d):
+        shares[i] = 1.0 / (units[i] * units[i])
     trace, squares = 0.0, 0.0
-    weights = 1.0 / (units * units)
     at = THETA + d
     for i in range(d):
         line, left = mixture[at : at + i + 1], 0.0
         for j in range(i):
-            left += line[j] * line[j] * weights[j]
-        own = line[i] * weights[i]
+            left += line[j] * line[j] * shares[j]
+        own = line[i] * shares[i]
         trace += own
-        squares += 2.0 * left * weights[i] + own * own
+        squares += 2.0 * left * shares[i] + own * own
         at += i + 1
     return bound_by_norm(trace, squares, d)
 
@@ -197,7 +199,8 @@ def inherit(weights: Floats, lead: float) -> None:
     if rest > 0.0:
         lead = min(max(lead, -_LARGEST_LOG), _LARGEST_LOG)
         heir = weights[0] / (weights[0] + rest * math.exp(-lead))
-        weights[1:] *= (1.0 - heir) / rest
+        for m in range(1, len(weights)):
+            weights[m] *= (1.0 - heir) / rest
         weights[0] = heir
 
 

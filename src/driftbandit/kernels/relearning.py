@@ -8,7 +8,7 @@ import numpy as np
 
 from driftbandit.core import Floats
 from driftbandit.kernels import frames
-from driftbandit.kernels.compile import jit
+from driftbandit.kernels.compile import copy_into, jit
 from driftbandit.kernels.drift import RULES, anchor_of, begin, learn, units_of
 from driftbandit.kernels.ridge import THETA
 from driftbandit.kernels.scales import (
@@ -59,7 +59,7 @@ def remember(rules: Floats, memo: Floats, bank: Floats, seen: Floats, x: Floats,
     if not frames.can_tell(x):
         return fired
     count = int(memo[TRIED])
-    seen[count, :-1] = x
+    copy_into(seen[count], x)
     seen[count, -1] = reward
     if fired < 0 or (frames.is_due(count + 1) and memo[SPREAD] == 0.0):
         changed = try_frames(rules, memo, bank, seen[: count + 1])
@@ -93,8 +93,8 @@ def try_frames(rules: Floats, memo: Floats, bank: Floats, seen: Floats) -> bool:
         return False
     memo[COLUMNS] = float(columns)
     memo[ANCHORED] = 1.0 if np.any(anchor != 0.0) else 0.0
-    units_of(memo, experts)[:] = units[:columns]
-    anchor_of(memo, experts)[:] = anchor[:columns]
+    copy_into(units_of(memo, experts), units[:columns])
+    copy_into(anchor_of(memo, experts), anchor[:columns])
     begin(memo, bank, experts, typical)
     _learn_all(rules, memo, bank, seen)
     return True
@@ -108,7 +108,7 @@ def believe(
     experts, d = len(rules) - RULES, len(mean)
     typical = np.trace(spread) / d
     memo[COLUMNS], memo[ANCHORED], memo[SPREAD] = float(d), 1.0, typical
-    anchor_of(memo, experts)[:] = mean
+    copy_into(anchor_of(memo, experts), mean)
     for i in range(d):
         units_of(memo, experts)[i] = math.sqrt(spread[i, i] / typical)
     begin(memo, bank, experts, 0.0)

@@ -220,7 +220,8 @@ def score_best(
         for c in range(left + 1):
             k = contenders[c]
             scores[k] = means[k] + explore * math.sqrt(together[c])
-        return np.max(scores)
+            best = max(best, scores[k])
+        return best
     for k in contenders[:left]:
         if scores[k] >= best - tie - relative * abs(best):
             scores[k] = means[k] + explore * math.sqrt(_square(row, features[k]))

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import tracemalloc
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from driftbandit import DriftUCB
 from driftbandit.policies.scoped.per_scope import SavedPolicy
 from driftbandit.serving.loop.config import LoopConfig, Plan, builder
 from driftbandit.serving.loop.scopes import Models
@@ -46,6 +51,71 @@ def test_a_slab_is_a_dictionary(steps: list[tuple[str, str, bytes]]) -> None:
         assert list(slab) == list(expected)
         assert {scope: slab.get(scope) for scope in slab} == expected
     assert slab.get("nobody") is None
+
+
+def test_a_young_policy_is_packed_without_the_models_that_do_not_live_yet() -> None:
+    rng = np.random.default_rng(0)
+    policy = DriftUCB(25)
+    sizes = []
+    for _ in range(300):
+        state = policy.state()
+        data = pack(state)
+        back = unpack(data)
+        assert {name: (array.tobytes(), array.dtype, array.shape) for name, array in back.items()} == {
+            name: (array.tobytes(), array.dtype, array.shape) for name, array in state.items()
+        }
+        sizes.append(len(data))
+        x = rng.standard_normal(25)
+        policy.learn(x, float(rng.random() < 0.1))
+    whole = sum(array.nbytes for array in policy.state().values())
+    assert sizes[1] < 8_000, "elder and incumbent"
+    assert sizes[10] < 12_000 < whole / 4, "ten rewards as well"
+
+
+@pytest.mark.parametrize("name", ["-0.0", "nan", "0.0", "1.0"])
+def test_what_ends_a_long_line_comes_back_bit_for_bit(name: str) -> None:
+    table = np.zeros((3, 70))
+    table[1, 40] = table[2, 69] = float(name)
+    back = unpack(pack({"table": table, "whole": np.ones((2, 64)), "counts": np.zeros((2, 99), dtype=np.int64)}))
+    assert back["table"].tobytes() == table.tobytes()
+    assert back["whole"].shape == (2, 64)
+    assert back["whole"].all()
+    assert back["counts"].dtype == np.int64
+    assert not back["counts"].any()
+
+
+def test_states_that_were_packed_with_their_zeros_are_read() -> None:
+    table = np.zeros((2, 70))
+    header = json.dumps([["table", "<f8", [2, 70]], ["n", "<i8", []]]).encode()
+    data = len(header).to_bytes(4, "little") + header + table.tobytes() + (7).to_bytes(8, "little")
+    back = unpack(data)
+    assert back["table"].tobytes() == table.tobytes()
+    assert back["n"] == 7
+
+
+def test_memory_of_a_kind_that_nobody_has_any_more_is_given_back() -> None:
+    slab = Slab()
+    small, large = (pack({"a": np.ones(count)}) for count in (10_000, 20_000))
+    tracemalloc.start()
+    try:
+        for data in (small, large):
+            for scope in range(200):
+                slab.put(str(scope), data)
+        assert tracemalloc.get_traced_memory()[0] < 1.1 * 200 * len(large)
+    finally:
+        tracemalloc.stop()
+    assert slab.size("0") == 160_000 == slab.nbytes // 200
+    assert slab.size("nobody") == 0
+
+
+def test_policy_objects_count_with_all_their_rows() -> None:
+    def drift() -> SavedPolicy:
+        return builder(LoopConfig(policy="driftucb", dim=25), Plan("driftucb"))()
+
+    models = Models(drift, {}.get, 1 << 20)
+    for scope in "abc":
+        models.get(scope)
+    assert models.nbytes > 3 * sum(array.nbytes for array in drift().state().values()) > 100_000
 
 
 def test_models_move_between_memory_and_the_store_unchanged() -> None:

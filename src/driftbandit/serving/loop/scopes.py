@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
+from typing import Any
+
+from numpy.typing import NDArray
 
 from driftbandit.policies.scoped.per_scope import SavedPolicy
 from driftbandit.serving.loop.events import Refused
@@ -103,7 +106,7 @@ class Models:
         self.example = build()
         self._begin = begin
         self.fresh = begin or pack(self.example.state())
-        self._largest = len(self.fresh)
+        self._largest = max(_size(self.example.state()), len(self.fresh))
         self._hot: dict[str, SavedPolicy] = {}
         self._slab = Slab()
         self._changed: dict[str, None] = {}
@@ -119,7 +122,7 @@ class Models:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory, about: policies that grow are counted as large as the largest that was packed."""
+        """Bytes in memory, about: policy objects and copies are counted as large as the largest that was packed."""
         copies = len(self._copies) * self._largest
         return len(self._hot) * self._cost + self._slab.nbytes + copies + len(self) * _ENTRY
 
@@ -177,9 +180,9 @@ class Models:
         """The state of a scope in memory."""
         if scope not in self._hot:
             return self._slab.get(scope) or b""
-        data = pack(self._hot[scope].state())
-        self._largest = max(self._largest, len(data))
-        return data
+        state = self._hot[scope].state()
+        self._largest = max(self._largest, _size(state))
+        return pack(state)
 
     def put(self, scope: str, data: bytes) -> None:
         """Replace the state of a scope."""
@@ -247,7 +250,7 @@ class Models:
                 break
             if self._is_saved(scope):
                 gone.append(scope)
-                excess -= self._largest
+                excess -= self._slab.size(scope) or self._cost
         for scope in gone:
             self._slab.drop(scope)
             self._hot.pop(scope, None)
@@ -259,3 +262,8 @@ class Models:
 
     def _is_saved(self, scope: str) -> bool:
         return scope not in self._changed and scope not in self._frozen and scope not in self._copies
+
+
+def _size(state: Mapping[str, NDArray[Any]]) -> int:
+    """Bytes of the arrays of a policy object."""
+    return sum(array.nbytes for array in state.values())
