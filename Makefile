@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help run test compiled lint format mutants bench soak arena paper docs clean
+.PHONY: help run test compiled prepared lint format mutants bench soak arena paper docs clean
 
 help:
 	@echo "make run     compare all policies in a changing world: table, picture, report (runs/compare)"
@@ -26,13 +26,16 @@ $(READY): pyproject.toml
 run: $(READY)
 	$(BIN)/driftbandit compare
 
-# mypy needs one core for a minute; meanwhile another compiles what most tests need.
+# One core compiles the policies; meanwhile the other checks types and makes what else tests need.
 test: $(READY)
-	@$(MAKE) --no-print-directory --jobs 2 lint compiled
+	@$(MAKE) --no-print-directory --jobs 2 compiled lint prepared
 	$(BIN)/pytest -n auto --dist loadfile
 
 compiled: $(READY)
 	@$(BIN)/driftbandit warm > /dev/null
+
+prepared: $(READY) lint
+	@$(BIN)/python -m tests.prepare
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -46,8 +46,12 @@ def short_studies(monkeypatch):
 PAPER_ARGS = ["--seeds", "1", "--processes", "1", "--out", "out"]
 
 
-def test_paper_table1(short_paper, short_studies):
+def test_paper_table1(short_paper, short_studies, monkeypatch):
+    # Piped into a file or a log there is no width to respect, and half a number is worse than a long line.
+    monkeypatch.delenv("COLUMNS")
     result = succeed("paper", "table1", *PAPER_ARGS)
+    assert "Meta-Bandit, paper" in result.stdout
+    assert "…" not in result.stdout
     assert sorted(path.name for path in written(result)) == ["table1.html", "table1.json", "table1.md", "table1.png"]
     assert "87.5 ± 3.6" in result.stdout, "the paper's first cell"
     rows = json.loads(Path("out/table1.json").read_text())["rows"]
@@ -65,13 +69,15 @@ def test_paper_table1(short_paper, short_studies):
     assert (data["distances"]["rejected"]["0.1"], round(data["distances"]["rejected"]["0.5"], 2)) == (0.0, 0.11)
 
 
-def test_paper_growth_and_sensitivity_go_on_where_they_stopped(short_studies):
+def test_paper_growth_and_sensitivity_go_on_where_they_stopped(short_studies, monkeypatch):
+    monkeypatch.delenv("COLUMNS")
     for name in ("growth", "sensitivity"):
         first = as_json("paper", name, *PAPER_ARGS)
         files = {path: path.stat().st_mtime_ns for path in Path("out", name, "results").rglob("*.json")}
         assert as_json("paper", name, *PAPER_ARGS) == first
         assert {path: path.stat().st_mtime_ns for path in files} == files, "nothing was played again"
         assert Path("out", f"{name}.png").stat().st_size > 10_000
+        assert "…" not in succeed("paper", name, *PAPER_ARGS).stdout, "no line is cut off"
     assert [axis["axis"] for axis in as_json("paper", "growth", *PAPER_ARGS)["axes"]] == [
         "stages",
         "stage length",
@@ -165,15 +171,6 @@ def test_paper_reports_seeds_that_nothing_was_chosen_on(artefact, seeds, monkeyp
     assert (list(seen["seeds"]), seen["data"]) == (seeds, "somewhere")
     assert result.exit_code == 2
     assert result.stderr == "error: an extra is missing\n"
-
-
-def test_paper_tables_are_not_cut_off_where_there_is_no_terminal(short_paper, short_studies, monkeypatch):
-    # Piped into a file or a log there is no width to respect, and half a number is worse than a long line.
-    monkeypatch.delenv("COLUMNS")
-    stdout = succeed("paper", "table1", *PAPER_ARGS).stdout
-    assert "Meta-Bandit, paper" in stdout
-    stdout += succeed("paper", "growth", *PAPER_ARGS).stdout
-    assert "…" not in stdout
 
 
 def test_paper_rho_prints_a_dash_where_nothing_was_detected(monkeypatch):

@@ -201,7 +201,7 @@ def score_best(
     """
     count, d = features.shape
     first = np.argmax(scores)
-    best = means[first] + explore * math.sqrt(_square(row, features[first]))
+    best: float = means[first] + explore * math.sqrt(_square(row, features[first]))
     scores[first] = best
     least = best - tie - relative * abs(best)
     contenders = np.empty(count, np.int64)
