@@ -26,10 +26,11 @@ $(READY): pyproject.toml
 run: $(READY)
 	$(BIN)/driftbandit compare
 
-# One core compiles the policies; meanwhile the other checks types and makes what else tests need.
+# One core compiles the policies; meanwhile the other checks types and makes what else tests need. Many tests wait for
+# servers, so there is one worker more than cores.
 test: $(READY)
 	@$(MAKE) --no-print-directory --jobs 2 compiled lint prepared
-	$(BIN)/pytest -n auto --dist loadfile
+	$(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist loadfile
 
 compiled: $(READY)
 	@$(BIN)/driftbandit warm > /dev/null
