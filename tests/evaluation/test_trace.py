@@ -1,7 +1,9 @@
 """Traces on disk: exact round trips, and clear errors for anything else."""
 
+import io
 import json
 import os
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +15,7 @@ from pyarrow import parquet
 
 from driftbandit import DLinUCB, Trace, World, simulate, synthetic
 from driftbandit.core import Change
+from driftbandit.evaluation import stored
 
 
 def trace(rounds=5, **overrides):
@@ -75,6 +78,27 @@ def test_any_finite_trace_survives(tmp_path_factory, rewards, evidence, policy, 
     run = replace(run, changes=(Change(1, "spawned", 1, evidence),))
     run.save(path)
     assert_same(Trace.load(path), run)
+
+
+def test_a_file_is_read_by_the_calling_thread_alone(tmp_path, monkeypatch):
+    """A thread of Arrow that enters Python while workers are forked can make a worker hang for ever."""
+    path = tmp_path / "a.parquet"
+    trace().save(path)
+    readers = set()
+
+    class Watched(io.FileIO):
+        def readinto(self, buffer):
+            readers.add(threading.get_ident())
+            return super().readinto(buffer)
+
+        def read(self, size=-1):
+            readers.add(threading.get_ident())
+            return super().read(size)
+
+    monkeypatch.setattr(stored, "open", Watched, raising=False)
+    for _ in range(5):
+        Trace.load(path)
+    assert readers == {threading.get_ident()}
 
 
 def test_the_file_is_plain_parquet(tmp_path):

@@ -38,8 +38,12 @@ def loaded_result(path: str | os.PathLike[str], mark: bytes, kind: str) -> Itera
     from pyarrow import parquet  # noqa: PLC0415
 
     try:
-        with open(path, "rb") as file:
-            table = parquet.read_table(file, page_checksum_verification=True)
+        # By this thread alone: if a thread of Arrow entered Python while workers are forked, a worker would hang.
+        with (
+            open(path, "rb") as file,
+            parquet.ParquetFile(file, pre_buffer=False, page_checksum_verification=True) as opened,
+        ):
+            table = opened.read(use_threads=False)
         yield table, json.loads((table.schema.metadata or {})[mark])
     except FileNotFoundError:
         raise
