@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from driftbandit.files import whole_file
@@ -38,12 +39,10 @@ def loaded_result(path: str | os.PathLike[str], mark: bytes, kind: str) -> Itera
     from pyarrow import parquet  # noqa: PLC0415
 
     try:
-        # By this thread alone: if a thread of Arrow entered Python while workers are forked, a worker would hang.
-        with (
-            open(path, "rb") as file,
-            parquet.ParquetFile(file, pre_buffer=False, page_checksum_verification=True) as opened,
-        ):
-            table = opened.read(use_threads=False)
+        # Arrow gets bytes, not a file whose methods its threads would call: if one of them is inside Python while
+        # workers are forked, a worker may hang.
+        whole = pa.BufferReader(Path(path).read_bytes())
+        table = parquet.read_table(whole, page_checksum_verification=True, use_threads=False, pre_buffer=False)
         yield table, json.loads((table.schema.metadata or {})[mark])
     except FileNotFoundError:
         raise
