@@ -30,7 +30,7 @@ run: $(READY)
 # servers, so there is one worker more than cores.
 test: $(READY)
 	@$(MAKE) --no-print-directory --jobs 2 compiled lint prepared
-	$(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist loadfile
 
 compiled: $(READY)
 	@$(BIN)/driftbandit warm > /dev/null

@@ -9,18 +9,11 @@ settings.register_profile("driftbandit", deadline=None, derandomize=True)
 settings.load_profile("driftbandit")
 
 
-# Files that take long: with several workers, the others would wait for them at the end.
+# Files that take long and would otherwise come last: with several workers, the others would wait for them at the end.
 _FIRST = (
     "test_docs.py",
     "test_notebook.py",
     "test_on_ray.py",
-    "test_page.py",
-    "test_crash.py",
-    "test_leases.py",
-    "test_demo.py",
-    "test_conformance.py",
-    "test_paper.py",
-    "test_compile.py",
     "test_simulation_study.py",
     "test_figure3.py",
     "test_golden.py",
