@@ -30,9 +30,8 @@ def outputs(processes):
 
 
 @pytest.mark.filterwarnings("default")  # those of Jupyter's own packages are not ours to mend
-@pytest.mark.parametrize("processes", [1, 2])
-def test_figures_and_progress_are_shown(processes):
-    played, drawn, printed = outputs(processes)
+def test_figures_and_progress_are_shown():
+    played, drawn, printed = outputs(2)
     (bar,) = [output for output in played if output.output_type == "display_data"]
     assert "<progress" in bar["data"]["text/html"]
     assert bar["data"]["text/plain"].endswith("3/3")

@@ -65,10 +65,11 @@ def test_the_papers_own_numbers_are_found_by_world():
 def test_the_rho_study_has_the_papers_shape():
     """Measured regret 4.3 at rho = 0, then 58.2 falling to 52.7; median delays 163, 77, 41, 29, 21, 18.
 
-    20 seeds with a standard deviation of about 5 give a standard error of 1.1 for a regret: 10 % is five of them.
+    10 seeds with a standard deviation of about 5 give a standard error of 1.6 for a regret: 10 % is more than three of
+    them.
     A delay's own spread is wider, 25 % are allowed.
     """
-    artefact = rho.run(seeds=range(21_000, 21_020), processes=1)
+    artefact = rho.run(seeds=range(21_000, 21_010), processes=1)
     rows = {row["share"]: row for row in artefact.data["rows"]}
     regret = {share: row["regret"] for share, row in rows.items()}
     assert regret[0.0] == pytest.approx(4.3, abs=0.8)
