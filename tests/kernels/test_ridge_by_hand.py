@@ -89,6 +89,36 @@ def test_squares_by_hand_in_both_ways(monkeypatch, work):
     )
 
 
+def best_of(bounds, means, tie, relative):
+    """The best score of arms without variance, and what became of the bounds."""
+    scores = np.array(bounds)
+    row = row_of(0.0, np.zeros(1), np.zeros((1, 1)))
+    best = plain(ridge.score_best)(row, np.ones((len(bounds), 1)), np.array(means), scores, 0.5, tie, relative)
+    return best, scores.tolist()
+
+
+@pytest.mark.parametrize("work", [0, 10**9])
+def test_arms_whose_bound_ties_with_the_best_are_scored(monkeypatch, work):
+    monkeypatch.setattr(ridge, "_TOGETHER", work)
+    assert best_of([1.25, 1.5, 1.0], [1.0, 1.5, 0.9], 0.25, 0.0) == (1.5, [1.0, 1.5, -np.inf])
+    assert best_of([-2.25, -2.0, -2.5], [-3.0, -2.0, -3.0], 0.0, 0.125) == (-2.0, [-3.0, -2.0, -np.inf])
+    assert best_of([3.0, 2.9], [1.0, 2.8], 0.0, 0.0) == (2.8, [1.0, 2.8]), "the highest bound need not be the best arm"
+
+
+def test_arms_are_ruled_out_by_the_best_score_so_far(monkeypatch):
+    monkeypatch.setattr(ridge, "_TOGETHER", 10**9)
+    bounds, means = [4.0, 3.5, 2.5, 2.25, 2.0], [1.0, 2.5, 0.0, 0.0, 0.0]
+    assert best_of(bounds, means, 0.25, 0.0) == (2.5, [1.0, 2.5, 0.0, 0.0, 2.0])
+    assert best_of([-1.0, -1.5, -2.25, -2.5], [-4.0, -2.0, -9.0, -9.0], 0.0, 0.125) == (-2.0, [-4.0, -2.0, -9.0, -2.5])
+
+
+def test_predictions_of_a_pool_by_hand():
+    found = plain(ridge.predictions)(SETTINGS, row(), np.array([X, 2.0 * X]))
+    expected = [ridge.predict(SETTINGS, row(), X), ridge.predict(SETTINGS, row(), 2.0 * X)]
+    assert found.shape == (2, 2)
+    np.testing.assert_allclose(found, expected)
+
+
 @pytest.mark.parametrize(("rest", "usable"), [(0.0, True), (0.3, False)])
 def test_features_may_be_as_large_as_rounding_allows(rest, usable):
     """|x|^2 of 1e14 times the ridge, which is 1/4 here."""

@@ -196,8 +196,8 @@ def score_best(
 
     Returns the best score. With `top` a bound on the largest eigenvalue of the matrix M, mean + explore * |x| *
     sqrt(top) bounds an arm's score from above at the cost of two dot products. Only arms whose bound reaches the best
-    score need the full quadratic form; on a trained model these are few. The others get a score of minus infinity.
-    Arms whose scores differ by `tie` + `relative` * best tie.
+    score need the full quadratic form; on a trained model these are few. The others keep a bound below the best score,
+    or get minus infinity. Arms whose scores differ by `tie` + `relative` * best tie.
     """
     count, d = features.shape
     first = np.argmax(scores)
