@@ -9,23 +9,6 @@ settings.register_profile("driftbandit", deadline=None, derandomize=True)
 settings.load_profile("driftbandit")
 
 
-# Files that take long and would otherwise come last: with several workers, the others would wait for them at the end.
-_FIRST = (
-    "test_docs.py",
-    "test_notebook.py",
-    "test_on_ray.py",
-    "test_simulation_study.py",
-    "test_figure3.py",
-    "test_golden.py",
-    "test_on_gpu.py",
-)
-
-
-def pytest_collection_modifyitems(items):
-    """Run the longest files first."""
-    items.sort(key=lambda item: item.path.name not in _FIRST)
-
-
 @pytest.fixture
 def no_data(tmp_path_factory, monkeypatch):
     """A home without data sets and converted files, and none of the variables that point to them."""
