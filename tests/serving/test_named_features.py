@@ -494,7 +494,7 @@ def test_a_null_encoder_is_none(http: httpx.Client) -> None:
 def test_what_changed_speaks_in_the_encoders_names(http: httpx.Client, loop: str) -> None:
     encoder = Encoder([Category("device", ["phone", "laptop"])], [Category("genre", ["jazz", "metal"])])
     path = "/v1/loops/told"
-    http.put(path, json={"encoder": encoder.to_json(), "learn": "arrival", "window": 0.1})
+    http.put(path, json={"encoder": encoder.to_json(), "learn": "arrival"})
     arms = [{"id": genre, "features": {"genre": genre}} for genre in ("jazz", "metal")]
     http.put(f"{path}/arms", json={"arms": arms})
     for start in range(0, 1200, 100):

@@ -71,9 +71,18 @@ def open_page(browser: Any) -> Iterator[Any]:
 
 def make_loop(http: httpx.Client, **config: Any) -> str:
     name = f"loop {next(_names)}"
-    settings = {"dim": 3, "learn": "arrival", "window": 1} | config
+    settings = {"dim": 3, "learn": "arrival"} | config
     assert http.put(f"/v1/loops/{name}", json=settings).status_code == 201
     return name
+
+
+def close_a_window(http: httpx.Client, path: str) -> None:
+    """Let a reward be counted, which needs a closed window; the windows before stay open, however slow the machine."""
+    known = http.get(path).json()
+    settings = known["config"] | {"window": 0.0, "default_reward": 0.0, "version": known["version"]}
+    assert http.put(path, json=settings).status_code == 200
+    arms = [{"id": "a", "features": [0.0, 0.0, 0.0]}]
+    assert http.post(f"{path}/decisions", json={"arms": arms}).status_code == 201
 
 
 def path_of(name: str) -> str:
@@ -95,6 +104,7 @@ def test_a_change_appears_without_reload(http: httpx.Client, url: str, open_page
     assert page.locator("#reward .change").count() == 0
     assert "No change" in page.inner_text("#moved")
     play(http, f"/v1/loops/{name}", 300, 0, seed=2)  # a taste that is the opposite from the first round on
+    close_a_window(http, f"/v1/loops/{name}")
     page.wait_for_selector("#history li.restarted")
     page.wait_for_selector("#reward .change", state="attached")
     assert page.evaluate("window.sameDocument") is True
@@ -151,6 +161,7 @@ def test_clicks_are_not_judged_by_misses(http: httpx.Client, url: str, open_page
 def test_labels_of_values_stand_beside_the_charts(http: httpx.Client, url: str, open_page: Any, width: int) -> None:
     name = make_loop(http)
     play(http, f"/v1/loops/{name}", 300, 1000, seed=5)
+    close_a_window(http, f"/v1/loops/{name}")
     page = open_page(url + path_of(name), width)
     for drawn in ("#reward .line", "#pace .bar"):  # a decision may count in an earlier bucket than its reward
         page.wait_for_selector(drawn, state="attached")
