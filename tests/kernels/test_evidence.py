@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from driftbandit.kernels import evidence, scales
+from driftbandit.kernels import evidence, scales, young
 from driftbandit.kernels.ridge import absorb, multiply, row_size
 
 DIM, NU, NOISE, CAP = 3, 4.0, 0.25, 200.0
@@ -21,24 +21,27 @@ def log_marginal(x, rewards, mean, ridge):
     return -0.5 * np.linalg.slogdet(spread)[1] - 0.5 * (NU + len(x)) * math.log(NU + fit)
 
 
-def test_log_evidence_is_the_ratio_of_marginal_likelihoods():
+@pytest.mark.parametrize("dim", [DIM, young.MANY, young.MANY + 1])  # triangles, then vectors
+def test_log_evidence_is_the_ratio_of_marginal_likelihoods(dim):
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((12, DIM))
-    mean = np.array([1.0, -1.0, 0.5])
+    x = rng.standard_normal((12, dim))
+    mean = np.resize([1.0, -1.0, 0.5], dim)
     rewards = x @ (mean + 0.3) + 0.5 * rng.standard_normal(12)
-    rungs = np.zeros((1, evidence.rung_size(DIM)))
-    evidence.give_birth(rungs[0], mean, np.ones(DIM), 1.0, 0.7, NU, NOISE)
-    incumbent = np.zeros(evidence.rung_size(DIM))
-    evidence.give_birth(incumbent, np.zeros(DIM), np.ones(DIM), 0.0, 50.0, NU, NOISE)
-    z = np.empty(DIM)
+    units = np.ones(dim)
+    rungs = np.zeros((1, evidence.rung_size(dim)))
+    evidence.give_birth(rungs[0], mean, units, 1.0, 0.7, NU, NOISE)
+    incumbent = np.zeros(evidence.rung_size(dim))
+    evidence.give_birth(incumbent, np.zeros(dim), units, 0.0, 50.0, NU, NOISE)
+    young.unfold(incumbent, units)
+    z = np.empty(dim)
     for t in range(12):
         predicted, q, _ = multiply(incumbent, x[t], z)
         error = rewards[t] - predicted
         absorb(incumbent, z, error, 1.0 + q)
         acting = 0.0
         theirs = error**2 / ((1.0 + q) * NOISE)
-        best, strongest = evidence.show(rungs, np.ones(DIM), x[t], rewards[t], z, theirs, q, NOISE, acting, NU, CAP)
-    expected = log_marginal(x, rewards, mean, 0.7) - log_marginal(x, rewards, np.zeros(DIM), 50.0)
+        best, strongest = evidence.show(rungs, units, x[t], rewards[t], z, theirs, q, NOISE, acting, NU, 1e9)
+    expected = log_marginal(x, rewards, mean, 0.7) - log_marginal(x, rewards, np.zeros(dim), 50.0)
     assert best == 0
     assert strongest == pytest.approx(expected, rel=1e-9)
 
@@ -348,9 +351,21 @@ def test_rungs_explain_what_clicks_have_beyond_the_anchor():
     show_click(rungs, 2.0, 0.0, base=0.75)
     assert evidence.lead(rungs[0], 1) == pytest.approx(math.log(0.5))
     wide = np.zeros((1, evidence.rung_size(1)))
-    evidence.give_birth(wide[0], np.zeros(1), ONE, 1.0, 1.0, NU, NOISE)
+    evidence.give_birth(wide[0], np.array([0.5]), ONE, 1.0, 4.0, NU, NOISE)
     show_click(wide, 2.0, 0.0, base=0.75)
-    assert wide[0, :3] == pytest.approx([1.0, (2.0 - 0.75) / 2.0, 0.5]), "half of the surprise, at a ridge of 1"
+    surprise = 2.0 - 0.75 - 0.5
+    assert wide[0, :3] == pytest.approx([1.0, 0.5 + surprise / 5.0, 0.2]), "a fifth of the surprise, at a ridge of 4"
+
+
+def test_sums_of_clicks_stand_behind_the_row_of_any_size():
+    """Two features: the row has six numbers, the seven sums follow."""
+    rungs = np.zeros((1, evidence.rung_size(2)))
+    evidence.give_birth(rungs[0], np.array([0.25, 0.75]), np.ones(2), 1.0, 1e12, NU, NOISE)
+    memo = memo_with(HITS=39.0, ROUNDS=98.0, HIT_VALUE=2.0)
+    evidence.show_click(rungs, memo, np.ones(2), np.ones(2), 2.0, 0.0, np.empty(2), -3.0, -1.0)
+    own = math.log(0.5)
+    np.testing.assert_allclose(rungs[0, :6], [1.0, 0.25, 0.75, 0.0, 0.0, 0.0], atol=1e-9)
+    np.testing.assert_allclose(rungs[0, 6:], [3.0, -own, 0.0, own + 3.0, NU, NU * NOISE, own + 1.0], atol=1e-9)
 
 
 def test_empty_rungs_learn_no_click():
@@ -407,3 +422,19 @@ def test_without_noise_the_bias_of_a_ridge_is_no_alarm():
     assert evidence.holds(memo_with(**(known | {"NOISE": 1.01e-6})), rungs[0], 1)
     assert not evidence.holds(memo_with(**(known | {"NOISE": 1.0, "ALL_COUNT": 1.9})), rungs[0], 1), "too early"
     assert evidence.holds(memo_with(**known, HITS=5.0), rungs[0], 1), "clicks always have noise"
+
+
+def test_an_incumbent_that_is_wrong_is_so_with_any_number_of_features():
+    """Two features: rewards with a mean square of 4, and a mean error of 1 or of nothing."""
+    known = {"ALL_COUNT": 4.0, "NOISE": 0.5, "REWARD_SQUARES": 40.0, "ROUNDS": 10.0}
+    for theirs in (2.0, 0.0):
+        rungs = np.zeros((1, evidence.rung_size(2)))
+        evidence.give_birth(rungs[0], np.zeros(2), np.ones(2), 1.0, 1e12, NU, NOISE)
+        evidence.show(rungs, np.ones(2), np.ones(2), 9.0, np.empty(2), theirs, 0.0, 0.5, 0.0, NU, CAP)
+        assert evidence.holds(memo_with(**known), rungs[0], 2) == (theirs > 0.0)
+
+
+def test_where_every_reward_was_0_an_incumbent_that_expects_0_is_not_wrong():
+    rungs = certain(0.0)
+    show(rungs, 0.0, 0.0)
+    assert not evidence.holds(memo_with(ALL_COUNT=2.0, NOISE=1.0, ROUNDS=10.0), rungs[0], 1)

@@ -12,7 +12,6 @@ from driftbandit import DriftUCB, LinUCB
 from driftbandit.serving.log.export import Wanted, ndjson
 from driftbandit.serving.log.rerun import read_export, rerun_log
 from driftbandit.serving.loop.config import LoopConfig, Plan, builder
-from driftbandit.serving.loop.windows import Open, Pending
 
 from ..world import World
 
@@ -203,14 +202,3 @@ def test_a_policy_that_does_not_mind_is_told_nothing(
     asked = (8 if scoped else 1) + (8 if shadow else 0)
     assert keywords == [{}] * asked
     assert world.engine.parts("x")[0].learner.pending == ()
-
-
-def test_scopes_with_nothing_pending_are_forgotten() -> None:
-    records = [Open(f"{number}", number, 9, f"user {number}", 1, 2, 0, None, 0.0) for number in range(6)]
-    records[0].learned = records[1].closed = True
-    for role, epoch in ((0, 1), (1, 2)):
-        pending = Pending(role, epoch, records)
-        assert [pending[record.scope] for record in records] == [0, 0, 1, 1, 1, 1]
-        pending.drop(records[2:])
-        assert not pending._counts
-    assert Pending(0, 2, records)["user 5"] == 0
