@@ -284,6 +284,19 @@ def test_weights_before_a_change_are_those_before_the_reward_that_revealed_it(
     np.testing.assert_allclose(found, weights, rtol=1e-12)
 
 
+@pytest.mark.parametrize("shadow", [None, Plan("linucb")])
+def test_a_policy_that_keeps_the_weights_before_a_change_is_asked_for_them(world: World, shadow: Plan | None) -> None:
+    config = world.configure(policy="driftucb", shadow=shadow)
+    world.catalogue()
+    shown = flip(world, 160)
+    by_hand: Any = builder(config, Plan(config.policy, config.settings))()
+    weights = [by_hand.weights_before_change for x, value in shown for _ in by_hand.learn(x, value)]
+    np.testing.assert_allclose(weights[0], [0.9, 0.9, 0.9], atol=0.1)
+    rows = world.store.last_changes(world.engine.number("x"), 100)
+    found = [views.change(row)["weights_before"] for row in rows]
+    np.testing.assert_allclose(found, weights, rtol=1e-12)
+
+
 def refuse(monkeypatch: pytest.MonkeyPatch, policy: type, method: str) -> None:
     """Let a policy refuse rewards of .75, alone or first of many."""
     real = getattr(policy, method)
