@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from driftbandit.core import Floats
-from driftbandit.kernels.compile import finite, jit
+from driftbandit.kernels.compile import jit
 from driftbandit.kernels.ridge import THETA, absorb, multiply
 
 TRIAL = 256
@@ -32,6 +32,7 @@ _BETTER_COUNT = 7.0  # less while they are few
 _DECAY = 0.98  # decay of the errors, so that early ones, when no frame knows anything, count for less
 _ODD = 1000.0  # a first |x|^2 of more than this many times the median was a mistake
 _EXTREME = 1e100  # a column whose size, or whose size's inverse, is above this stays raw: squares would overflow
+_LARGEST = 1e140  # features above this tell nothing: sums of their squares would overflow
 _RIDGE = 0.1  # ridge of the regressions, in units of a typical arm's |x|^2
 
 
@@ -46,10 +47,10 @@ def is_due(count: int) -> bool:
 
 @jit
 def can_tell(x: Floats) -> bool:
-    """Whether features are finite and not all 0, so that a reward tells something about a frame."""
+    """Whether features have sizes, and are not all 0, so that a reward tells something about a frame."""
     total = 0.0
     for i in range(len(x)):
-        if not finite(x[i]):
+        if not abs(x[i]) <= _LARGEST:
             return False
         total += abs(x[i])
     return total > 0.0

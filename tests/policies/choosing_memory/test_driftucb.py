@@ -167,6 +167,19 @@ def test_refuses_features_beyond_its_scale():
     assert contents(policy) == before
 
 
+@pytest.mark.parametrize("size", [1e141, 1e160, 1e300])
+@pytest.mark.parametrize("count", [1, 2, 7, 100])
+def test_a_young_policy_refuses_features_whose_squares_would_overflow(count, size):
+    policy = DriftUCB(2)
+    for t in range(count):
+        policy.learn([1.0, t % 3], float(t % 3))
+    before = contents(policy)
+    with pytest.raises(ValueError, match="too large beside the first ones"):
+        policy.learn([1.0, size], 1.0)
+    assert contents(policy) == before
+    assert all(np.isfinite(array).all() for array in policy.state().values())
+
+
 def contents(policy):
     return {name: array.tobytes() for name, array in policy.state().items()}
 
