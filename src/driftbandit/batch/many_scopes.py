@@ -28,6 +28,7 @@ from driftbandit.batch.driftucb import DriftUCBShelf
 from driftbandit.batch.linear import LinearShelf
 from driftbandit.batch.shelf import Shelf
 from driftbandit.batch.threads import default_threads, share_out
+from driftbandit.batch.turns import by_scope
 from driftbandit.core import Change, Ints, as_count
 from driftbandit.kernels import many
 from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
@@ -268,22 +269,9 @@ class ManyScopes:
             raise ValueError(f"{what}: expected device='cpu'; fetch single scopes with policy_of")
 
     def _teach(self, scopes: Ints, status: Ints, run: Callable[[Ints, slice], None]) -> list[tuple[int, Change]]:
-        """Learn until nothing is left: scopes in which something changed, or that need room, are served in between."""
-        shelf = self._shelf
-        found: list[tuple[int, Change]] = []
-        order = by_scope(scopes)
-        while len(order):
-            turn = order
-            share_out(partial(run, turn), scopes[turn], self.threads)
-            now = status[turn]
-            for item in turn[now == many.CHANGED].tolist():
-                found += [(item, change) for change in shelf.review(int(scopes[item]))]
-            full = turn[now == many.FULL]
-            if len(full):
-                shelf.widen(scopes[full])
-            order = turn[(now == many.FULL) | (now == many.LEFT)]
-        shelf.finish(scopes)
-        return sorted(found, key=lambda each: each[0])
+        """Learn all rewards; returns the changes with the places of the rewards that revealed them, in that order."""
+        taught = self._shelf.teach(scopes, status, run, partial(share_out, threads=self.threads))
+        return [(item, change) for item, changes in sorted(taught, key=lambda each: each[0]) for change in changes]
 
 
 def _on_gpu(desk: Shelf, size: int, threads: int, bounds: tuple[float, float], dtype: str) -> GpuCalls:
@@ -291,10 +279,3 @@ def _on_gpu(desk: Shelf, size: int, threads: int, bounds: tuple[float, float], d
     from driftbandit.batch.on_gpu import GpuScopes  # noqa: PLC0415
 
     return GpuCalls(GpuScopes(desk, size, threads, dtype), desk.policy.dim, bounds)
-
-
-def by_scope(scopes: Ints) -> Ints:
-    """Items scope by scope, in the order given within a scope."""
-    if len(scopes) and (scopes[1:] > scopes[:-1]).all():
-        return np.arange(len(scopes))
-    return np.argsort(scopes, kind="stable")

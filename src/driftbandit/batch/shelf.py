@@ -10,13 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from driftbandit.batch.turns import Turns
 from driftbandit.core import Change, Floats, Ints
 from driftbandit.state import ChangeLog
 
 Arrays = Mapping[str, NDArray[Any]]
 
 
-class Shelf(ABC):
+class Shelf(Turns, ABC):
     """The policies of all scopes, side by side in flat arrays.
 
     Subclasses hold the arrays, name the compiled loops of their kind and say how a policy's state lies in the arrays.
@@ -114,14 +115,6 @@ class Shelf(ABC):
         """Bytes of all arrays."""
         return sum(array.nbytes for array in self.arrays().values())
 
-    def widen(self, scopes: Ints) -> None:
-        """Give more room to scopes that need it; they are all different."""
-        raise NotImplementedError  # only for policies that may need it
-
-    def finish(self, scopes: Ints) -> None:
-        """Tidy up after rewards of these scopes were learned; most policies have nothing to do."""
-        return
-
     def largest_square(self) -> float:
         """Largest |x|^2 that every scope can take, as far as that is known beforehand."""
         return float("inf")
@@ -156,10 +149,6 @@ class Shelf(ABC):
     def policy_of(self, scope: int) -> Any:
         """The policy of a scope, as an object of its own."""
         return copy.deepcopy(self.policy).restore(self.state_of(scope))
-
-    def review(self, scope: int) -> tuple[Change, ...]:
-        """Deal with what the last reward of a scope revealed; only policies that detect changes have that to do."""
-        raise NotImplementedError
 
     # Compiled loops ------------------------------------------------------------------------------------------------
 

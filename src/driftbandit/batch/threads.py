@@ -21,10 +21,13 @@ def default_threads() -> int:
     return 1 if multiprocessing.parent_process() is not None else os.cpu_count() or 1
 
 
-def share_out(work: Callable[[slice], None], owners: Ints, threads: int) -> None:
-    """Call `work` with parts of `owners`, in which equal values lie together and are never in two parts."""
+def share_out(work: Callable[[slice], None], owners: Ints, threads: int, smallest: int = _SMALLEST_PART) -> None:
+    """Call `work` with parts of `owners`, in which equal values lie together and are never in two parts.
+
+    A part has at least `smallest` items, and there are no more helpers than parts.
+    """
     count = len(owners)
-    parts = min(_PARTS_PER_THREAD * threads, count // _SMALLEST_PART)
+    parts = min(_PARTS_PER_THREAD * threads, count // smallest)
     if threads == 1 or parts < 2:
         work(slice(0, count))
         return
@@ -39,7 +42,7 @@ def share_out(work: Callable[[slice], None], owners: Ints, threads: int) -> None
         for part in left:
             work(part)
 
-    others = [_helpers(threads - 1).submit(help_out) for _ in range(threads - 1)]
+    others = [_helpers(threads - 1).submit(help_out) for _ in range(min(threads, parts) - 1)]
     help_out()
     for other in others:
         other.result()

@@ -180,22 +180,28 @@ def _ask_driftucb(state: Any, scope: int, pool: Floats, pending: int) -> int:
 
 
 @jit
-def _tell_driftucb(state: Any, scope: int, x: Floats, reward: float) -> int:
-    rules, memos, banks, seen, places, rooms, rounds = state
-    memo = memos[scope]
+def tell_driftucb(rules: Floats, memo: Floats, bank: Floats, seen: Floats, x: Floats, reward: float) -> int:
+    """Teach a reward to a DriftUCB; `seen` is its room for the first rewards, FULL says that it needs more."""
     if memo[TRIED] < frames.TRIAL:
-        room, width = rooms[scope], len(x) + 1
-        if memo[TRIED] >= room:
+        if memo[TRIED] >= len(seen):
             return FULL
-        first = places[scope]
-        mine = seen[first : first + room * width].reshape(room, width)
-        fired = relearning.learn_young(rules, memo, banks[scope], mine, x, reward)
+        fired = relearning.learn_young(rules, memo, bank, seen, x, reward)
     else:
-        fired = drift.learn(rules, memo, banks[scope], x, reward)
+        fired = drift.learn(rules, memo, bank, x, reward)
     if fired < 0:
         return NOT_USABLE
-    rounds[scope] += 1
     return CHANGED if fired else LEARNED
+
+
+@jit
+def _tell_driftucb(state: Any, scope: int, x: Floats, reward: float) -> int:
+    rules, memos, banks, seen, places, rooms, rounds = state
+    room, width = rooms[scope], len(x) + 1
+    mine = seen[places[scope] : places[scope] + room * width].reshape(room, width)
+    told: int = tell_driftucb(rules, memos[scope], banks[scope], mine, x, reward)
+    if told in (LEARNED, CHANGED):
+        rounds[scope] += 1
+    return told
 
 
 def _filled(template: Any, kind: str, **parts: Any) -> Any:

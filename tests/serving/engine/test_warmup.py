@@ -40,9 +40,12 @@ def versions():
     return {d.py_func.__qualname__: len(d.overloads) for d in found if d.py_func.__module__.startswith("driftbandit")}
 
 rng = np.random.default_rng(0)
-for at, policy in enumerate(SERVED):
-    learn = ("window_close", "arrival")[at % 2]
-    config = LoopConfig(policy=policy, dim=4, window=0.001, learn=learn, draws=2, reward_range=(0.0, 1.0))
+cases = [(policy, ("window_close", "arrival")[at % 2], False) for at, policy in enumerate(SERVED)]
+cases += [(policy, "window_close", True) for policy in ("driftucb", "linucb", "lints", "dlinucb")]
+for policy, learn, scoped in cases:
+    config = LoopConfig(
+        policy=policy, dim=4, window=0.001, learn=learn, scoped=scoped, draws=2, reward_range=(0.0, 1.0)
+    )
     rehearse(config)
     before = versions()
     loop = Loop("x", 0, lambda *_: None)
@@ -50,16 +53,19 @@ for at, policy in enumerate(SERVED):
     features = rng.standard_normal((6, 4)) / 4
     arms = [f"a{i}" for i in range(6)]
     loop.apply(Catalogued(0, 1, arms, features.tobytes()))
-    for number in range(100):
+    for number in range(150):
+        now = min(number, 100)
         pool = loop.pools.of(arms[:5], features[:5].copy() if number % 3 else None)
-        event = loop.decide(number, str(number), None, pool)
-        loop.reward(number, str(number), float((event.index == 0) == (number < 50)), None)
-        loop.tick(number)
+        event = loop.decide(now, str(number), str(number % 7), pool)
+        loop.reward(now, str(number), float((event.index == 0) == (number < 50)), None)
+        if number < 100:
+            loop.tick(now)
+    loop.tick(150)
     after = versions()
     for kernel in after:
         if after[kernel] != before.get(kernel, 0):
-            print(policy, learn, kernel, before.get(kernel, 0), after[kernel])
-    assert loop.counts.learned > 90
+            print(policy, learn, scoped, kernel, before.get(kernel, 0), after[kernel])
+    assert loop.counts.learned == 150
 """
 
 

@@ -268,7 +268,7 @@ class DriftUCB(PolicyBase):
         memo, seen = self._memo, self._seen
         count = int(memo[scales.TRIED])
         if count == len(seen):
-            seen = np.concatenate([seen, np.zeros((room_for(count + 1) - count, self.dim + 1))])
+            seen = widened(seen)
         fired = relearning.learn_young(self._rules, memo, self._bank, seen[: count + 1], x, reward)
         if memo[scales.TRIED] > count:
             self._seen = seen
@@ -305,6 +305,12 @@ class DriftUCB(PolicyBase):
         weights = self._weights()
         if (weights < 0.0).any() or abs(weights.sum() - 1.0) > _ROUNDING:
             raise ValueError("state: memo: expected shares that add up to 1")
+
+
+def widened(seen: Floats) -> Floats:
+    """The first rewards, with room for more."""
+    more: Floats = np.zeros((room_for(len(seen) + 1) - len(seen), seen.shape[1]))
+    return np.concatenate([seen, more])
 
 
 def room_for(count: int) -> int:

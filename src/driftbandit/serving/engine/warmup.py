@@ -17,6 +17,7 @@ from driftbandit.policies.registry import REGISTRY
 from driftbandit.serving.loop.config import SERVED, LoopConfig
 from driftbandit.serving.loop.encoding import NamedFeatures
 from driftbandit.serving.loop.events import Catalogued, Configured, Refused
+from driftbandit.serving.loop.learner import CROWD
 from driftbandit.serving.loop.loop import Loop
 
 _ROUNDS = 200  # with a change in the middle, so that the code that handles changes is compiled too
@@ -35,7 +36,7 @@ def rehearse(config: LoopConfig) -> None:
     dims = [None] if config.dim is None else sorted({min(_SMALL, config.dim), config.dim})
     for dim in dims:
         try:
-            _rehearse(msgspec.structs.replace(config, dim=dim, scoped=False, window=0.0, encoder=msgspec.UNSET))
+            _rehearse(msgspec.structs.replace(config, dim=dim, window=0.0, encoder=msgspec.UNSET))
         except Refused:  # the policy cannot use these arms; real requests will say why
             return
         except ValueError:  # some settings need all the features
@@ -52,12 +53,15 @@ def _rehearse(config: LoopConfig) -> None:
     features = None if config.dim is None else np.eye(2, config.dim)
     loop.apply(Catalogued(0, 1, arms, None if features is None else features.tobytes()))
     low, high = loop.bounds
-    for number in range(_ROUNDS):
+    for number in range(_ROUNDS + CROWD):
         own = features if number % 2 else None  # arms by id in one round, with features in the next
-        event = loop.decide(number, str(number), None, loop.pools.of(arms, own))
+        now = min(number, _ROUNDS)  # the last windows close together
+        event = loop.decide(now, str(number), "", loop.pools.of(arms, own))
         value = 0.75 if (event.index == 0) == (number < _ROUNDS // 2) else 0.25  # not 0 or 1: clicks bring warnings
-        loop.reward(number, event.id, min(max(value, low), high), None)
-        loop.tick(number)
+        loop.reward(now, event.id, min(max(value, low), high), None)
+        if number < _ROUNDS:
+            loop.tick(now)
+    loop.tick(_ROUNDS)
 
 
 def warm(dim: int) -> Iterator[str]:
@@ -67,7 +71,8 @@ def warm(dim: int) -> Iterator[str]:
     True
     """
     for policy in SERVED:
-        rehearse(LoopConfig(policy=policy, dim=dim if REGISTRY[policy].contextual else None))
+        for scoped in (False, True):
+            rehearse(LoopConfig(policy=policy, dim=dim if REGISTRY[policy].contextual else None, scoped=scoped))
         yield policy
 
 
@@ -110,6 +115,5 @@ class Rehearsals:
 
 def _key(config: LoopConfig) -> bytes:
     """The settings that compiled code may depend on."""
-    return msgspec.msgpack.encode(
-        (config.policy, config.settings, config.shadow, config.dim is None, config.draws > 1, bool(config.encoder))
-    )
+    numbers = (config.dim is None, config.draws > 1, config.scoped, bool(config.encoder))
+    return msgspec.msgpack.encode((config.policy, config.settings, config.shadow, numbers))

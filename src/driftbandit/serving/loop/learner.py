@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from driftbandit.batch.objects import learn_each, learns_in_crowds
 from driftbandit.core import Change, Floats
 from driftbandit.policies.scoped.per_scope import SavedPolicy
 from driftbandit.serving.loop.arms import Pool
@@ -19,6 +20,9 @@ from driftbandit.serving.loop.state import State
 from driftbandit.serving.loop.windows import Open, Pending
 
 _Choose = Callable[..., int]
+
+CROWD = 32
+"""Rewards of a loop with scopes that are worth gathering, to be learned on several threads."""
 
 
 class Learner:
@@ -48,6 +52,7 @@ class Learner:
 
     __slots__ = (
         "_asked",
+        "_in_crowds",
         "_in_runs",
         "_judged",
         "_keeps_weights",
@@ -82,6 +87,7 @@ class Learner:
         self._steady = shared and not policy.is_random and not policy.minds_pending
         self._judged = shared and policy.miss_test is not None
         self._in_runs = shared and shadow is None and policy.learns_many
+        self._in_crowds = not shared and shadow is None and learns_in_crowds(policy)
         self._keeps_weights = policy.weights_before_change is not None
         self._weighs = policy.feature_weights is not None and not self._keeps_weights
         self.knows_vote = self._steady and shadow is None
@@ -181,6 +187,8 @@ class Learner:
         counts.reward_sum, bucket.reward = whole, lately
         if self._in_runs:
             self._learn_run(records, values)
+        elif self._in_crowds and len(records) >= CROWD:
+            self._learn_crowd(records, values)
         else:
             for record, value in zip(records, values, strict=True):
                 self.learn(record, value)
@@ -224,20 +232,11 @@ class Learner:
     def _learn_run(self, records: list[Open], values: list[float]) -> None:
         """Teach many rewards to the only model at once, with the same result as `learn` one after the other."""
         state = self._state
-        main = state.epochs[MAIN]
-        if any(record.epoch != main for record in records):
-            values = [value for record, value in zip(records, values, strict=True) if record.epoch == main]
-            records = [record for record in records if record.epoch == main]
+        records, xs, rewards = self._gathered(records, values)
         if not records:
             return
         policy: Any = self.models.get(EVERYONE)
         self.models.mark(EVERYONE)
-        rows = [record.features for record in records]
-        if set(map(type, rows)) == {int}:
-            xs = state.catalogue.features.take(rows, axis=0)  # type: ignore[union-attr,arg-type]
-        else:
-            xs = np.array([self._features(record) for record in records])
-        rewards = np.array(values)
         at = 0
         while at < len(rewards):
             try:
@@ -248,6 +247,39 @@ class Learner:
             else:
                 self._learned(policy, count, changes, EVERYONE, before.tobytes())
                 at += count
+
+    def _learn_crowd(self, records: list[Open], values: list[float]) -> None:
+        """Teach many rewards to the models of many scopes, on threads, with the same result as `learn` in turn."""
+        counts, models = self._state.counts, self.models
+        records, xs, rewards = self._gathered(records, values)
+        at = 0
+        while at < len(records):
+            policies = models.get_many([record.scope for record in records[at:]])
+            until = at + len(policies)
+            for record in records[at:until]:
+                models.mark(record.scope)
+            lessons = learn_each(policies, xs[at:until], rewards[at:until])
+            refused = sum(not lesson.learned for lesson in lessons)
+            counts.refused += refused
+            self._learned(policies[0], len(lessons) - refused, (), "", None)
+            for record, policy, lesson in zip(records[at:until], policies, lessons, strict=True):
+                if lesson.before is not None:
+                    self._learned(policy, 0, lesson.changes, record.scope, lesson.before.tobytes())
+            at = until
+
+    def _gathered(self, records: list[Open], values: list[float]) -> tuple[list[Open], Floats, Floats]:
+        """Those of these decisions that the present models made, the features of their arms, and their rewards."""
+        state = self._state
+        main = state.epochs[MAIN]
+        if any(record.epoch != main for record in records):
+            values = [value for record, value in zip(records, values, strict=True) if record.epoch == main]
+            records = [record for record in records if record.epoch == main]
+        rows = [record.features for record in records]
+        if set(map(type, rows)) == {int}:
+            xs = state.catalogue.features.take(rows, axis=0)  # type: ignore[union-attr,arg-type]
+        else:
+            xs = np.array([self._features(record) for record in records])
+        return records, xs, np.array(values)
 
     def _learned(
         self, policy: SavedPolicy, count: int, changes: tuple[Change, ...], scope: str, before: bytes | None

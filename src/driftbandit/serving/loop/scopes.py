@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -138,6 +138,14 @@ class Models:
         if len(self._hot) > 1:
             self._hot[scope] = self._hot.pop(scope)
         return policy
+
+    def get_many(self, scopes: Sequence[str]) -> list[SavedPolicy]:
+        """The policies of these scopes, from the first on, as far as they can be objects at the same time."""
+        most = max(1, self._room // self._cost)
+        found = [self.get(scope) for scope in scopes[:most]]
+        if any(self._hot.get(scope) is not policy for scope, policy in zip(scopes, found, strict=False)):
+            return [self.get(scopes[0])]  # they are larger than was known, so the first had to make room for the last
+        return found
 
     def peek(self, scope: str) -> SavedPolicy | None:
         """The policy of a scope, for reading only; None if the scope was never met and does not begin with a model."""

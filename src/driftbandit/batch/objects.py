@@ -1,0 +1,212 @@
+"""Rewards of many policy objects at once: what `learn` would do one after the other, in a compiled loop on threads.
+
+`ManyScopes` holds policies in flat arrays. The service has them as objects, which come and go; here the loop that
+teaches flat arrays teaches objects where they are.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from driftbandit.batch.threads import default_threads, share_out
+from driftbandit.batch.turns import Turns
+from driftbandit.core import Change, Floats, Ints
+from driftbandit.kernels import frames, many, scattered
+from driftbandit.kernels.scales import TRIED
+from driftbandit.models.ridge import RidgeModel
+from driftbandit.models.thompson import ThompsonModel
+from driftbandit.policies.choosing_memory.driftucb import DriftUCB, widened
+from driftbandit.policies.linear.lints import LinTS
+from driftbandit.policies.linear.linucb import LinUCB
+
+_MOST_THREADS = 8  # more do not pay for as many rewards as come at a time
+_PART = 200_000  # multiplications that are worth handing to a thread
+
+
+class Lesson(NamedTuple):
+    """What became of one reward.
+
+    Attributes
+    ----------
+    learned : bool
+        False if the policy cannot use the features; it is as it was.
+    changes : tuple of Change
+        What the reward revealed.
+    before : array or None
+        The policy's weights before the change, if there was one.
+    """
+
+    learned: bool
+    changes: tuple[Change, ...] = ()
+    before: Floats | None = None
+
+
+_LEARNED, _REFUSED = Lesson(True), Lesson(False)
+
+
+class _Objects(Turns, ABC):
+    """Different policy objects of one kind, with the same settings."""
+
+    models: ClassVar[int]
+    """About how many models learn a reward."""
+
+    loop: Any
+    """The compiled loop that learns; see `kernels.scattered`."""
+
+    def __init__(self, policies: Sequence[Any]) -> None:
+        self.policies = policies
+        self.rounds = np.zeros(len(policies), dtype=np.int64)  # learned here, and not yet counted in the objects
+
+    @property
+    @abstractmethod
+    def state(self) -> tuple[Any, ...]:
+        """What the loop takes."""
+
+    @staticmethod
+    @abstractmethod
+    def can_hold(policy: Any) -> bool:
+        """Whether a policy of the right class can be among them."""
+
+    def finish(self, scopes: Ints) -> None:
+        for scope in np.flatnonzero(self.rounds).tolist():
+            self._count(scope)
+
+    def _count(self, scope: int) -> None:
+        self.policies[scope].rounds += int(self.rounds[scope])
+        self.rounds[scope] = 0
+
+
+class _LinearObjects(_Objects):
+    models = 1
+    loop = staticmethod(scattered.learn_ridge)
+
+    def __init__(self, policies: Sequence[LinUCB | LinTS]) -> None:
+        super().__init__(policies)
+        self._table = np.array([_address(policy._bank) for policy in policies])
+
+    @staticmethod
+    def can_hold(policy: LinUCB | LinTS) -> bool:
+        return type(policy.reward_model) in (RidgeModel, ThompsonModel)
+
+    @property
+    def state(self) -> tuple[Any, ...]:
+        policy = self.policies[0]
+        return policy.reward_model._test, policy._bank.shape[1], self._table, self.rounds
+
+
+class _DriftUCBObjects(_Objects):
+    models = 12
+    loop = staticmethod(scattered.learn_driftucb)
+
+    def __init__(self, policies: Sequence[DriftUCB]) -> None:
+        super().__init__(policies)
+        self._table = np.array([_places(policy) for policy in policies])
+        self._narrow: dict[int, Floats] = {}  # first rewards as they were before they got more room
+
+    @staticmethod
+    def can_hold(policy: DriftUCB) -> bool:
+        return True
+
+    @property
+    def state(self) -> tuple[Any, ...]:
+        policy = self.policies[0]
+        return policy._rules, len(policy._memo), *policy._bank.shape, self._table, self.rounds
+
+    def widen(self, scopes: Ints) -> None:
+        for scope in scopes.tolist():
+            policy = self.policies[scope]
+            self._narrow[scope] = policy._seen
+            policy._seen = widened(policy._seen)
+            self._table[scope] = _places(policy)
+
+    def review(self, scope: int) -> tuple[Change, ...]:
+        self._count(scope)
+        changes: tuple[Change, ...] = self.policies[scope]._report_alarm()
+        return changes
+
+    def finish(self, scopes: Ints) -> None:
+        super().finish(scopes)
+        for scope, narrow in self._narrow.items():
+            if self.policies[scope]._memo[TRIED] <= len(narrow):  # the reward that needed room was not learned
+                self.policies[scope]._seen = narrow
+        for policy in self.policies:
+            if policy._trying and policy._memo[TRIED] == frames.TRIAL:
+                policy._seen, policy._trying = policy._seen[:0].copy(), False
+
+
+_KINDS: dict[type, type[_Objects]] = {LinUCB: _LinearObjects, LinTS: _LinearObjects, DriftUCB: _DriftUCBObjects}
+
+
+def learns_in_crowds(policy: object) -> bool:
+    """Whether `learn_each` takes policies like this one.
+
+    >>> learns_in_crowds(DriftUCB(3)), learns_in_crowds("a policy")
+    (True, False)
+    """
+    kind = _KINDS.get(type(policy))
+    return kind is not None and kind.can_hold(policy)
+
+
+def learn_each(policies: Sequence[Any], features: Floats, rewards: Floats, threads: int | None = None) -> list[Lesson]:
+    """What ``policies[i].learn(features[i], rewards[i])`` does, for every i in order.
+
+    Parameters
+    ----------
+    policies : sequence
+        Policies that `learns_in_crowds`, of one class and with the same settings; the same object may come again.
+    features : array of shape (n, dim)
+        Features of the arms that were played.
+    rewards : array of shape (n,)
+        Their rewards, within the policies' bounds.
+    threads : int, optional
+        Threads that work at the same time; by default as many as there are cores, up to 8.
+
+    Examples
+    --------
+    >>> policies = [LinUCB(2), LinUCB(2)]
+    >>> [lesson.learned for lesson in learn_each(policies, np.array([[1.0, 0.0], [np.nan, 0.0]]), np.ones(2))]
+    [True, False]
+    >>> [policy.rounds for policy in policies]
+    [1, 0]
+    """
+    if not policies:
+        return []
+    objects, who = _gathered(policies)
+    status = np.full(len(who), many.LEFT)
+    share = partial(
+        share_out,
+        threads=min(default_threads(), _MOST_THREADS) if threads is None else threads,
+        smallest=max(1, _PART // (objects.models * features.shape[1] ** 2)),
+    )
+
+    def run(order: Ints, part: slice) -> None:
+        objects.loop(objects.state, who, features, rewards, order, status, part.start, part.stop)
+
+    taught = objects.teach(who, status, run, share)
+    revealed = {item: Lesson(True, changes, policies[item].weights_before_change) for item, changes in taught}
+    return [revealed.get(i) or (_LEARNED if each >= 0 else _REFUSED) for i, each in enumerate(status.tolist())]
+
+
+def _gathered(policies: Sequence[Any]) -> tuple[_Objects, Ints]:
+    """The different ones among these policies, and which of them each is."""
+    places: dict[int, int] = {}
+    who = np.array([places.setdefault(id(policy), len(places)) for policy in policies])
+    different = list({id(policy): policy for policy in policies}.values())
+    return _KINDS[type(policies[0])](different), who
+
+
+def _places(policy: DriftUCB) -> tuple[int, int, int, int]:
+    """A line of the table in `kernels.scattered`."""
+    memo, room = _address(policy._memo), len(policy._seen)
+    return memo, _address(policy._bank), _address(policy._seen) if room else memo, room
+
+
+def _address(array: Floats) -> int:
+    """Where the first number of an array is; TypeError if it is not contiguous."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(array))  # type: ignore[arg-type]
