@@ -10,7 +10,7 @@ import pytest
 
 from driftbandit import DLinUCB, DriftUCB, LinTS, LinUCB
 from driftbandit.batch import objects
-from driftbandit.batch.objects import learn_each, learns_in_crowds
+from driftbandit.batch.objects import choose_each, chooses_in_crowds, learn_each, learns_in_crowds
 
 DIM, POLICIES = 4, 15
 KINDS = {"LinUCB": lambda: LinUCB(DIM), "LinTS": lambda: LinTS(DIM, seed=3), "DriftUCB": lambda: DriftUCB(DIM)}
@@ -47,6 +47,15 @@ def together(kind, *, steps, rewards=200, threads=2):
                     np.testing.assert_array_equal(lesson.before, policy.weights_before_change)
         for one, other in zip(at_once, one_by_one, strict=True):
             same_state(one, other)
+        if chooses_in_crowds(at_once[0]):
+            pools = [rng.standard_normal((rng.integers(1, 9), DIM)) for _ in who]
+            pools[5][0, 0] = np.nan
+            pending = rng.integers(0, 9, rewards).tolist()
+            arms = choose_each([at_once[i] for i in who], pools, pending, threads)
+            assert arms[5] == -1
+            for i, arm, pool, waiting in zip(who, arms, pools, pending, strict=True):
+                told = {"pending": waiting} if kind == "DriftUCB" else {}
+                assert arm == -1 or arm == one_by_one[i].choose(pool, **told)
     return found
 
 
@@ -80,8 +89,8 @@ def test_who_can_be_taught_so():
     believer = LinUCB(2)
     believer.believe([0.0, 1.0], np.eye(2), 0.01)
     assert all(learns_in_crowds(make()) for make in KINDS.values())
+    assert [kind for kind, make in KINDS.items() if chooses_in_crowds(make())] == ["LinUCB", "DriftUCB"]
     assert not any(learns_in_crowds(policy) for policy in (believer, DLinUCB(2, noise=0.1), object()))
-    assert learn_each([], np.empty((0, 2)), np.empty(0)) == []
 
 
 def test_arrays_that_are_not_contiguous_are_refused():

@@ -1,14 +1,14 @@
-"""Rewards of many policy objects at once: what `learn` would do one after the other, in a compiled loop on threads.
+"""Many policy objects at once: what `choose` and `learn` would do one after the other, in compiled loops on threads.
 
-`ManyScopes` holds policies in flat arrays. The service has them as objects, which come and go; here the loop that
-teaches flat arrays teaches objects where they are.
+`ManyScopes` holds policies in flat arrays. The service has them as objects, which come and go; here the loops that
+serve flat arrays serve objects where they are.
 """
 
 from __future__ import annotations
 
 import ctypes
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -27,6 +27,7 @@ from driftbandit.policies.linear.linucb import LinUCB
 
 _MOST_THREADS = 8  # more do not pay for as many rewards as come at a time
 _PART = 200_000  # multiplications that are worth handing to a thread
+_WHOLE = 4_000_000  # multiplications from which on it pays to gather choices
 
 
 class Lesson(NamedTuple):
@@ -56,8 +57,8 @@ class _Objects(Turns, ABC):
     models: ClassVar[int]
     """About how many models learn a reward."""
 
-    loop: Any
-    """The compiled loop that learns; see `kernels.scattered`."""
+    loops: tuple[Any, Any]
+    """The compiled loops that choose and learn; see `kernels.scattered`."""
 
     def __init__(self, policies: Sequence[Any]) -> None:
         self.policies = policies
@@ -66,7 +67,7 @@ class _Objects(Turns, ABC):
     @property
     @abstractmethod
     def state(self) -> tuple[Any, ...]:
-        """What the loop takes."""
+        """What the loops take."""
 
     @staticmethod
     @abstractmethod
@@ -84,7 +85,7 @@ class _Objects(Turns, ABC):
 
 class _LinearObjects(_Objects):
     models = 1
-    loop = staticmethod(scattered.learn_ridge)
+    loops = scattered.choose_linucb, scattered.learn_ridge
 
     def __init__(self, policies: Sequence[LinUCB | LinTS]) -> None:
         super().__init__(policies)
@@ -97,12 +98,13 @@ class _LinearObjects(_Objects):
     @property
     def state(self) -> tuple[Any, ...]:
         policy = self.policies[0]
-        return policy.reward_model._test, policy._bank.shape[1], self._table, self.rounds
+        model = policy.reward_model
+        return model.scoring(policy.leading_row), model._test, policy._bank.shape[1], self._table, self.rounds
 
 
 class _DriftUCBObjects(_Objects):
     models = 12
-    loop = staticmethod(scattered.learn_driftucb)
+    loops = scattered.choose_driftucb, scattered.learn_driftucb
 
     def __init__(self, policies: Sequence[DriftUCB]) -> None:
         super().__init__(policies)
@@ -153,6 +155,61 @@ def learns_in_crowds(policy: object) -> bool:
     return kind is not None and kind.can_hold(policy)
 
 
+def chooses_in_crowds(policy: Any) -> bool:
+    """Whether `choose_each` takes policies like this one, whose choices must not be random.
+
+    >>> chooses_in_crowds(DriftUCB(3)), chooses_in_crowds(LinTS(3))
+    (True, False)
+    """
+    return learns_in_crowds(policy) and not bool(policy.is_random)
+
+
+def pays_to_gather(policy: Any, choices: int, arms: int) -> bool:
+    """Whether so many choices, among so many arms in all, are enough work for `choose_each`.
+
+    >>> pays_to_gather(DriftUCB(25), 10, 100), pays_to_gather(DriftUCB(25), 1000, 10_000)
+    (False, True)
+    """
+    return bool((choices * _KINDS[type(policy)].models + arms) * policy.dim**2 >= _WHOLE)
+
+
+def choose_each(
+    policies: Sequence[Any], pools: Sequence[Floats], pending: Sequence[int], threads: int | None = None
+) -> list[int]:
+    """What ``policies[i].choose(pools[i], pending=pending[i])`` returns, for every i; -1 where it would raise.
+
+    Parameters
+    ----------
+    policies : sequence
+        Policies that `chooses_in_crowds`, of one class and with the same settings; the same object may come again.
+    pools : sequence of array of shape (K, dim)
+        Candidates, at least one each, in contiguous arrays of the right number of features.
+    pending : sequence of int
+        As `DriftUCB.choose` takes it; others do not mind.
+    threads : int, optional
+        Threads that work at the same time; by default as many as there are cores, up to 8.
+
+    Examples
+    --------
+    >>> policies = [LinUCB(2), LinUCB(2)]
+    >>> policies[1].learn([1.0, 0.0], 0.0)
+    ()
+    >>> choose_each(policies, [np.eye(2)] * 2, [0, 0])
+    [0, 1]
+    """
+    objects, who = _gathered(policies)
+    table = np.array([(_address(pool), len(pool)) for pool in pools])
+    waiting, arms = np.array(pending), np.empty(len(who), dtype=np.int64)
+    state, dim = objects.state, policies[0].dim
+
+    def run(part: slice) -> None:
+        objects.loops[0](state, who, table, dim, waiting, arms, part.start, part.stop)
+
+    _share(objects.models + table[:, 1].mean(), dim, threads)(run, np.arange(len(who)))
+    found: list[int] = arms.tolist()
+    return found
+
+
 def learn_each(policies: Sequence[Any], features: Floats, rewards: Floats, threads: int | None = None) -> list[Lesson]:
     """What ``policies[i].learn(features[i], rewards[i])`` does, for every i in order.
 
@@ -165,7 +222,7 @@ def learn_each(policies: Sequence[Any], features: Floats, rewards: Floats, threa
     rewards : array of shape (n,)
         Their rewards, within the policies' bounds.
     threads : int, optional
-        Threads that work at the same time; by default as many as there are cores, up to 8.
+        See `choose_each`.
 
     Examples
     --------
@@ -175,18 +232,12 @@ def learn_each(policies: Sequence[Any], features: Floats, rewards: Floats, threa
     >>> [policy.rounds for policy in policies]
     [1, 0]
     """
-    if not policies:
-        return []
     objects, who = _gathered(policies)
     status = np.full(len(who), many.LEFT)
-    share = partial(
-        share_out,
-        threads=min(default_threads(), _MOST_THREADS) if threads is None else threads,
-        smallest=max(1, _PART // (objects.models * features.shape[1] ** 2)),
-    )
+    share = _share(objects.models, features.shape[1], threads)
 
     def run(order: Ints, part: slice) -> None:
-        objects.loop(objects.state, who, features, rewards, order, status, part.start, part.stop)
+        objects.loops[1](objects.state, who, features, rewards, order, status, part.start, part.stop)
 
     taught = objects.teach(who, status, run, share)
     revealed = {item: Lesson(True, changes, policies[item].weights_before_change) for item, changes in taught}
@@ -199,6 +250,13 @@ def _gathered(policies: Sequence[Any]) -> tuple[_Objects, Ints]:
     who = np.array([places.setdefault(id(policy), len(places)) for policy in policies])
     different = list({id(policy): policy for policy in policies}.values())
     return _KINDS[type(policies[0])](different), who
+
+
+def _share(rows: float, dim: int, threads: int | None) -> Callable[[Callable[[slice], None], Ints], None]:
+    """How to share out work on items of which each meets so many models or arms."""
+    if threads is None:
+        threads = min(default_threads(), _MOST_THREADS)
+    return partial(share_out, threads=threads, smallest=max(1, int(_PART / (rows * dim**2))))
 
 
 def _places(policy: DriftUCB) -> tuple[int, int, int, int]:

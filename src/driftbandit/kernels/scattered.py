@@ -1,4 +1,4 @@
-"""Learning as in `many` for policy objects, whose arrays lie anywhere in memory: tables say at which address.
+"""The loops of `many` for policy objects, whose arrays lie anywhere in memory: tables say at which address.
 
 Whoever builds a table must keep the arrays alive and in place until the loop has ended, and they must be contiguous.
 """
@@ -12,9 +12,10 @@ import numba
 from numba.core import types
 from numba.extending import intrinsic, overload
 
-from driftbandit.core import Floats
-from driftbandit.kernels import many, ridge
+from driftbandit.core import Floats, Ints
+from driftbandit.kernels import acting, many, ridge
 from driftbandit.kernels.compile import fill_in, jit
+from driftbandit.kernels.many import ask
 
 
 def _pointer(address: int) -> Any:
@@ -44,12 +45,29 @@ def floats_at(address: int, rows: int, columns: int) -> Floats:
     return found
 
 
-# LinUCB and LinTS: (settings for updates, columns, addresses of rows, rounds) ----------------------------------------
+def choose_in_turn(
+    state: Any, scopes: Ints, pools: Ints, dim: int, pending: Ints, arms: Ints, start: int, stop: int
+) -> None:
+    """Write into ``arms[i]`` what policy ``scopes[i]`` plays in a pool; `pools` has its address and number of arms.
+
+    A template, like those in `many`.
+    """
+    for i in range(start, stop):
+        arms[i] = ask(state, scopes[i], floats_at(pools[i, 0], pools[i, 1], dim), pending[i])
+
+
+# LinUCB and LinTS: (settings for choices, settings for updates, columns, addresses of rows, rounds) ------------------
+
+
+@jit
+def _ask_linucb(state: Any, scope: int, pool: Floats, pending: int) -> int:
+    act, _, columns, table, _ = state
+    return ridge.optimistic_arm(act, floats_at(table[scope], 1, columns), 0, pool)
 
 
 @jit
 def _tell_ridge(state: Any, scope: int, x: Floats, reward: float) -> int:
-    test, columns, table, rounds = state
+    _, test, columns, table, rounds = state
     if not ridge.update(test, floats_at(table[scope], 1, columns)[0], x, reward):
         return many.NOT_USABLE
     rounds[scope] += 1
@@ -63,6 +81,14 @@ MEMO, BANK, SEEN, ROOM = range(4)
 
 
 @jit
+def _ask_driftucb(state: Any, scope: int, pool: Floats, pending: int) -> int:
+    rules, numbers, rows, columns, table, _ = state
+    memo, bank = floats_at(table[scope, MEMO], 1, numbers)[0], floats_at(table[scope, BANK], rows, columns)
+    arm: int = acting.choose(rules, memo, bank, pool, pending)
+    return arm
+
+
+@jit
 def _tell_driftucb(state: Any, scope: int, x: Floats, reward: float) -> int:
     rules, numbers, rows, columns, table, rounds = state
     memo, bank = floats_at(table[scope, MEMO], 1, numbers)[0], floats_at(table[scope, BANK], rows, columns)
@@ -73,5 +99,7 @@ def _tell_driftucb(state: Any, scope: int, x: Floats, reward: float) -> int:
     return told
 
 
+choose_linucb = jit(fill_in(choose_in_turn, "choose_scattered_linucb", ask=_ask_linucb))
+choose_driftucb = jit(fill_in(choose_in_turn, "choose_scattered_driftucb", ask=_ask_driftucb))
 learn_ridge = jit(fill_in(many.learn_in_turn, "learn_scattered_ridge", tell=_tell_ridge))
 learn_driftucb = jit(fill_in(many.learn_in_turn, "learn_scattered_driftucb", tell=_tell_driftucb))

@@ -34,6 +34,8 @@ from driftbandit.serving.loop.config import SERVED, LoopConfig
 from driftbandit.serving.loop.events import Catalogued, Configured
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.engine.warmup import rehearse
+from driftbandit.batch import objects
+objects._WHOLE = 0
 
 def versions():
     found = [d for d in gc.get_objects() if isinstance(d, Dispatcher)]
@@ -61,6 +63,7 @@ for policy, learn, scoped in cases:
         if number < 100:
             loop.tick(now)
     loop.tick(150)
+    loop.look_ahead([("x", loop.pools.of(arms)) for _ in range(2)])
     after = versions()
     for kernel in after:
         if after[kernel] != before.get(kernel, 0):

@@ -255,19 +255,16 @@ def make_app(service: Service, *, rate: float | None = None, hosts: frozenset[st
 
 def _decide(engine: Engine, name: str, given: list[DecisionRequest | Problem]) -> views.DecisionResults:
     """Carry out a batch of decisions, all at one time."""
-    commands = engine.at_once(name)
+    made = iter(engine.at_once(name).decide_all([item for item in given if isinstance(item, DecisionRequest)]))
     results = []
     for item in given:
-        if isinstance(item, DecisionRequest):
-            try:
-                created, decision = commands.decide(item)
-                results.append(views.DecisionResult(201 if created else 200, decision))
-                continue
-            except Refused as refusal:
-                problem = problems.problem(refusal.status, str(refusal))
+        found = next(made) if isinstance(item, DecisionRequest) else item
+        if isinstance(found, tuple):
+            created, decision = found
+            results.append(views.DecisionResult(201 if created else 200, decision))
         else:
-            problem = item
-        results.append(views.DecisionResult(problem.status, None, problem))
+            problem = problems.problem(found.status, str(found)) if isinstance(found, Refused) else found
+            results.append(views.DecisionResult(problem.status, None, problem))
     return views.DecisionResults(results)
 
 

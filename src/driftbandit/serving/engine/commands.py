@@ -17,6 +17,7 @@ from driftbandit.serving.engine.messages import (
 )
 from driftbandit.serving.engine.shards import Parts
 from driftbandit.serving.loop import events as log
+from driftbandit.serving.loop.arms import Pool
 from driftbandit.serving.loop.events import AnyEvent, Decided, Late, NamedDecision, Refused, Rewarded
 from driftbandit.serving.loop.loop import Loop
 
@@ -69,29 +70,58 @@ class Commands:
         parts.active.add(loop)
         return advance(loop, now)
 
-    def decide(self, request: DecisionRequest) -> tuple[bool, Decision]:
-        """Choose an arm; says whether the decision is new."""
-        scope, given, arms, now, loop = request.scope, request.decision_id, request.arms, self._now, self._only
-        if given is not None:
-            if loop is None:
-                known = self._parts.knowing(given, scope)
-            else:
-                known = loop if given in loop.state.recent or given in loop.known else None
-            if known is not None:
-                return False, self._again(known, request)
+    def decide(self, request: DecisionRequest, pool: Pool | None = None) -> tuple[bool, Decision]:
+        """Choose an arm, of this pool if it was found before; says whether the decision is new."""
+        scope, given, now, loop = request.scope, request.decision_id, self._now, self._only
+        if given is not None and (known := self._knowing(given, scope)) is not None:
+            return False, self._again(known, request)
         if loop is None:
             loop = self._parts.of_scope(scope)
             now = self._advance(loop, now)
-        try:
-            pool = None if request.context is not None else loop.pools.known.get(arms)  # type: ignore[arg-type]
-        except TypeError:  # arms with features have no hash
-            pool = None
         if pool is None:
-            ids, features = (None, None) if arms is None else split_arms(arms)
-            pool = loop.pools.of(ids, features, request.context)
+            pool = _pool_of(loop, request)
         event = loop.decide(now, given or new_id(loop.shard, now), scope, pool)
         loop.outbox.events.append(event)
         return True, self._answers.to(event)
+
+    def decide_all(self, requests: list[DecisionRequest]) -> list[tuple[bool, Decision] | Refused]:
+        """What `decide` returns or raises for each request; policies choose for many at once where that is faster."""
+        asked: dict[Loop, list[tuple[str | None, Pool]]] = {}
+        pools = [self._look_at(request, asked) for request in requests]
+        results: list[tuple[bool, Decision] | Refused] = []
+        try:
+            for loop, questions in asked.items():
+                self._advance(loop, self._now)
+                loop.look_ahead(questions)
+            for request, pool in zip(requests, pools, strict=True):
+                try:
+                    results.append(self.decide(request, pool))
+                except Refused as refusal:
+                    results.append(refusal)
+        finally:
+            for loop in asked:
+                loop.learner.forget_ahead()
+        return results
+
+    def _look_at(self, request: DecisionRequest, asked: dict[Loop, list[tuple[str | None, Pool]]]) -> Pool | None:
+        """Find the pool of a request, and note what will be asked; None if it is known or will be refused."""
+        scope, given = request.scope, request.decision_id
+        if given is not None and self._knowing(given, scope) is not None:
+            return None
+        try:
+            loop = self._only or self._parts.of_scope(scope)
+            pool = _pool_of(loop, request)
+        except Refused:
+            return None
+        asked.setdefault(loop, []).append((scope, pool))
+        return pool
+
+    def _knowing(self, decision_id: str, scope: str | None) -> Loop | None:
+        """The shard that knows a decision, or None."""
+        loop = self._only
+        if loop is None:
+            return self._parts.knowing(decision_id, scope)
+        return loop if decision_id in loop.state.recent or decision_id in loop.known else None
 
     def _again(self, loop: Loop, request: DecisionRequest) -> Decision:
         """The answer that this decision got before, if the request is the same."""
@@ -145,6 +175,19 @@ class Commands:
         if event is not None:
             loop.outbox.events.append(event)
         return event
+
+
+def _pool_of(loop: Loop, request: DecisionRequest) -> Pool:
+    """The pool that a request asks about."""
+    arms = request.arms
+    try:
+        pool = None if request.context is not None else loop.pools.known.get(arms)  # type: ignore[arg-type]
+    except TypeError:  # arms with features have no hash
+        pool = None
+    if pool is None:
+        ids, features = (None, None) if arms is None else split_arms(arms)
+        pool = loop.pools.of(ids, features, request.context)
+    return pool
 
 
 def new_id(shard: int, now: int) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
+from driftbandit.batch.objects import choose_each, chooses_in_crowds
 from driftbandit.policies.registry import REGISTRY
 from driftbandit.serving.loop.config import SERVED, LoopConfig
 from driftbandit.serving.loop.encoding import NamedFeatures
@@ -62,6 +63,8 @@ def _rehearse(config: LoopConfig) -> None:
         if number < _ROUNDS:
             loop.tick(now)
     loop.tick(_ROUNDS)
+    if features is not None and chooses_in_crowds(loop.models.example):
+        choose_each([loop.models.example], [features], [0])
 
 
 def warm(dim: int) -> Iterator[str]:

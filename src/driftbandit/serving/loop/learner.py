@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from driftbandit.batch.objects import learn_each, learns_in_crowds
+from driftbandit.batch.objects import choose_each, chooses_in_crowds, learn_each, learns_in_crowds, pays_to_gather
 from driftbandit.core import Change, Floats
 from driftbandit.policies.scoped.per_scope import SavedPolicy
 from driftbandit.serving.loop.arms import Pool
@@ -51,7 +52,9 @@ class Learner:
     """
 
     __slots__ = (
+        "_ahead",
         "_asked",
+        "_foresees",
         "_in_crowds",
         "_in_runs",
         "_judged",
@@ -88,6 +91,8 @@ class Learner:
         self._judged = shared and policy.miss_test is not None
         self._in_runs = shared and shadow is None and policy.learns_many
         self._in_crowds = not shared and shadow is None and learns_in_crowds(policy)
+        self._foresees = chooses_in_crowds(policy)
+        self._ahead: dict[tuple[str, int, int], int] = {}  # choices made ahead, by scope, pool and what is pending
         self._keeps_weights = policy.weights_before_change is not None
         self._weighs = policy.feature_weights is not None and not self._keeps_weights
         self.knows_vote = self._steady and shadow is None
@@ -124,18 +129,56 @@ class Learner:
             if self._steady:
                 learned = self._state.counts.learned
                 if pool.voted_at != learned:
-                    pool.vote, pool.voted_at = models.get(owner).choose(pool.features, pool.numbers), learned
+                    pool.vote, pool.voted_at = self._choose(owner, pool), learned
                 votes = (pool.vote,)
             elif not self._uniform:
-                choose: _Choose = models.get(owner).choose
                 if self._moved:
+                    models.get(owner)
                     models.mark(owner)
-                if self._pending_main is not None:
-                    choose = partial(choose, pending=self._pending_main[owner])
-                votes = tuple([choose(pool.features, pool.numbers) for _ in range(self._asked)])
+                votes = tuple([self._choose(owner, pool) for _ in range(self._asked)])
         except ValueError as error:
             raise Refused(422, str(error)) from error
         return votes, -1 if shadow is None else self._ask_shadow(shadow, owner, pool)
+
+    def _choose(self, owner: str, pool: Pool) -> int:
+        """The choice of a scope's policy."""
+        counted = self._pending_main
+        pending = 0 if counted is None else counted[owner]
+        if self._ahead and (known := self._ahead.get((owner, id(pool), pending))) is not None:
+            return known
+        choose: _Choose = self.models.get(owner).choose
+        if counted is not None:
+            choose = partial(choose, pending=pending)
+        return choose(pool.features, pool.numbers)
+
+    def look_ahead(self, asked: list[tuple[str, Pool]]) -> None:
+        """Let policies choose for decisions that are about to be made, on threads; `ask` then knows the answers.
+
+        Nothing may be learned until `forget_ahead`, and the pools must live as long. An answer is only used if as many
+        rewards are pending as there will be if all these decisions are made, in this order.
+        """
+        arms = sum(len(pool.names) for _, pool in asked)
+        if not self._foresees or not pays_to_gather(self.models.example, len(asked), arms):
+            return
+        counted = self._pending_main
+        questions: dict[tuple[str, int, int], Pool] = {}
+        before: Counter[str] = Counter()
+        for owner, pool in asked:
+            questions[owner, id(pool), 0 if counted is None else counted[owner] + before[owner]] = pool
+            before[owner] += 1
+        keys = list(questions)
+        while keys:
+            policies = self.models.get_many([owner for owner, _, _ in keys])
+            some, keys = keys[: len(policies)], keys[len(policies) :]
+            pools: list[Any] = [questions[key].features for key in some]
+            found = choose_each(policies, pools, [pending for _, _, pending in some])
+            self._ahead |= {
+                key: arm for key, arm in zip(some, found, strict=True) if arm >= 0
+            }  # others: `ask` says why
+
+    def forget_ahead(self) -> None:
+        """Forget the answers of `look_ahead`."""
+        self._ahead.clear()
 
     def _ask_shadow(self, models: Models, owner: str, pool: Pool) -> int:
         try:

@@ -209,6 +209,13 @@ class Loop:
         self.take_decision(event, pool)
         return event
 
+    def look_ahead(self, asked: list[tuple[str | None, Pool]]) -> None:
+        """Prepare decisions that are about to be made for these scopes and pools; see `Learner.look_ahead`."""
+        if not self._room.full:
+            scoped = self.state.config.scoped
+            known = [(scope if scoped else EVERYONE, pool) for scope, pool in asked]
+            self.learner.look_ahead([(owner, pool) for owner, pool in known if owner is not None])
+
     def reward(self, now: int, decision_id: str, value: float, reward_id: str | None) -> Rewarded | Late | None:
         """Take the reward of a decision; None if it is known already.
 
