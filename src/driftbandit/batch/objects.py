@@ -27,7 +27,8 @@ from driftbandit.policies.linear.linucb import LinUCB
 
 _MOST_THREADS = 8  # more do not pay for as many rewards as come at a time
 _PART = 200_000  # multiplications that are worth handing to a thread
-_WHOLE = 4_000_000  # multiplications from which on it pays to gather choices
+_CHOICES = 20_000_000  # multiplications from which on it pays to gather choices, and
+_REWARDS = 2_000_000  # rewards; benchmarks/policy_objects.py
 
 
 class Lesson(NamedTuple):
@@ -164,13 +165,14 @@ def chooses_in_crowds(policy: Any) -> bool:
     return learns_in_crowds(policy) and not bool(policy.is_random)
 
 
-def pays_to_gather(policy: Any, choices: int, arms: int) -> bool:
-    """Whether so many choices, among so many arms in all, are enough work for `choose_each`.
+def pays_to_choose(policy: Any, choices: int, arms: int) -> bool:
+    """Whether so many choices, among so many arms in all, are enough work for several threads."""
+    return bool((choices * _KINDS[type(policy)].models + arms) * policy.dim**2 >= _CHOICES)
 
-    >>> pays_to_gather(DriftUCB(25), 10, 100), pays_to_gather(DriftUCB(25), 1000, 10_000)
-    (False, True)
-    """
-    return bool((choices * _KINDS[type(policy)].models + arms) * policy.dim**2 >= _WHOLE)
+
+def pays_to_learn(policy: Any, rewards: int) -> bool:
+    """Whether so many rewards are enough work for several threads."""
+    return bool(rewards * _KINDS[type(policy)].models * policy.dim**2 >= _REWARDS)
 
 
 def choose_each(

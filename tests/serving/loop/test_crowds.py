@@ -31,6 +31,7 @@ def crowds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(learner, "learn_each", counting)
     monkeypatch.setattr(objects, "_PART", 1)
+    monkeypatch.setattr(objects, "_REWARDS", 0)
     return sizes
 
 
@@ -72,7 +73,7 @@ def test_as_one_after_the_other(
     assert len(crowds) > 40
     assert (min(crowds) < 15) == (memory == 500_000), "with little memory, few policies are objects at a time"
     crowds.clear()
-    monkeypatch.setattr(learner, "CROWD", 1 << 62)
+    monkeypatch.setattr(objects, "_REWARDS", 1 << 62)
     assert play(tmp_path / "b.db", memory, policy=policy) == together
     assert not crowds
     _, totals, changes = together

@@ -13,12 +13,11 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from driftbandit.batch.objects import choose_each, chooses_in_crowds
+from driftbandit.batch.objects import choose_each, chooses_in_crowds, learn_each, learns_in_crowds
 from driftbandit.policies.registry import REGISTRY
 from driftbandit.serving.loop.config import SERVED, LoopConfig
 from driftbandit.serving.loop.encoding import NamedFeatures
 from driftbandit.serving.loop.events import Catalogued, Configured, Refused
-from driftbandit.serving.loop.learner import CROWD
 from driftbandit.serving.loop.loop import Loop
 
 _ROUNDS = 200  # with a change in the middle, so that the code that handles changes is compiled too
@@ -54,17 +53,17 @@ def _rehearse(config: LoopConfig) -> None:
     features = None if config.dim is None else np.eye(2, config.dim)
     loop.apply(Catalogued(0, 1, arms, None if features is None else features.tobytes()))
     low, high = loop.bounds
-    for number in range(_ROUNDS + CROWD):
+    for number in range(_ROUNDS):
         own = features if number % 2 else None  # arms by id in one round, with features in the next
-        now = min(number, _ROUNDS)  # the last windows close together
-        event = loop.decide(now, str(number), "", loop.pools.of(arms, own))
+        event = loop.decide(number, str(number), "", loop.pools.of(arms, own))
         value = 0.75 if (event.index == 0) == (number < _ROUNDS // 2) else 0.25  # not 0 or 1: clicks bring warnings
-        loop.reward(now, event.id, min(max(value, low), high), None)
-        if number < _ROUNDS:
-            loop.tick(now)
-    loop.tick(_ROUNDS)
-    if features is not None and chooses_in_crowds(loop.models.example):
-        choose_each([loop.models.example], [features], [0])
+        loop.reward(number, event.id, min(max(value, low), high), None)
+        loop.tick(number)
+    example = loop.models.example
+    if features is not None and chooses_in_crowds(example):
+        choose_each([example], [features], [0])
+    if features is not None and learns_in_crowds(example):
+        learn_each([example], features[:1], np.zeros(1))
 
 
 def warm(dim: int) -> Iterator[str]:

@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from driftbandit.batch.objects import choose_each, chooses_in_crowds, learn_each, learns_in_crowds, pays_to_gather
+from driftbandit.batch.objects import (
+    choose_each,
+    chooses_in_crowds,
+    learn_each,
+    learns_in_crowds,
+    pays_to_choose,
+    pays_to_learn,
+)
 from driftbandit.core import Change, Floats
 from driftbandit.policies.scoped.per_scope import SavedPolicy
 from driftbandit.serving.loop.arms import Pool
@@ -21,9 +28,6 @@ from driftbandit.serving.loop.state import State
 from driftbandit.serving.loop.windows import Open, Pending
 
 _Choose = Callable[..., int]
-
-CROWD = 32
-"""Rewards of a loop with scopes that are worth gathering, to be learned on several threads."""
 
 
 class Learner:
@@ -158,7 +162,7 @@ class Learner:
         rewards are pending as there will be if all these decisions are made, in this order.
         """
         arms = sum(len(pool.names) for _, pool in asked)
-        if not self._foresees or not pays_to_gather(self.models.example, len(asked), arms):
+        if not self._foresees or not pays_to_choose(self.models.example, len(asked), arms):
             return
         counted = self._pending_main
         questions: dict[tuple[str, int, int], Pool] = {}
@@ -230,7 +234,7 @@ class Learner:
         counts.reward_sum, bucket.reward = whole, lately
         if self._in_runs:
             self._learn_run(records, values)
-        elif self._in_crowds and len(records) >= CROWD:
+        elif self._in_crowds and pays_to_learn(self.models.example, len(records)):
             self._learn_crowd(records, values)
         else:
             for record, value in zip(records, values, strict=True):
