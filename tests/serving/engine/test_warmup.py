@@ -42,11 +42,13 @@ def versions():
     return {d.py_func.__qualname__: len(d.overloads) for d in found if d.py_func.__module__.startswith("driftbandit")}
 
 rng = np.random.default_rng(0)
-cases = [(policy, ("window_close", "arrival")[at % 2], False) for at, policy in enumerate(SERVED)]
-cases += [(policy, "window_close", True) for policy in ("driftucb", "linucb", "lints", "dlinucb")]
-for policy, learn, scoped in cases:
+cases = [("dlinucb", "window_close", True, {"noise": 0.1})]  # before anything else learns one by one
+cases += [(policy, ("window_close", "arrival")[at % 2], False, {}) for at, policy in enumerate(SERVED)]
+cases += [(policy, "window_close", True, {}) for policy in ("driftucb", "linucb", "lints")]
+for policy, learn, scoped, settings in cases:
     config = LoopConfig(
-        policy=policy, dim=4, window=0.001, learn=learn, scoped=scoped, draws=2, reward_range=(0.0, 1.0)
+        policy=policy, dim=4, window=0.001, learn=learn, scoped=scoped, draws=2, reward_range=(0.0, 1.0),
+        settings=settings,
     )
     rehearse(config)
     before = versions()
