@@ -26,7 +26,9 @@ def test_an_expert_is_a_kalman_filter_that_reverts_to_the_elder():
     rng = np.random.default_rng(0)
     memo, keep = world(), 0.9
     elder = np.concatenate([[0.0], rng.standard_normal(DIM)])
-    rows = np.zeros((1, row_size(DIM)))
+    bank = np.zeros((2, row_size(DIM)))
+    bank[0, : 1 + DIM] = elder
+    rows = bank[1:]
     assert experts.start_experts(memo, rows, elder[1:], UNITS)
     mean, spread = elder[1:].copy(), SPREAD * 2.0 * np.diag(UNITS**2)
     for _ in range(20):
@@ -34,9 +36,8 @@ def test_an_expert_is_a_kalman_filter_that_reverts_to_the_elder():
         mean = keep * mean + (1.0 - keep) * 0.6 * elder[1:]
         spread = keep**2 * spread + (1.0 - keep**2) * SPREAD * 2.0 * np.diag(UNITS**2)
         expected = reward - x @ mean, 0.25 + x @ spread @ x
-        assert experts.learn_expert(rows[0], elder, UNITS, x, reward, np.empty(DIM), keep, memo) == pytest.approx(
-            expected
-        )
+        found = experts.learn_expert(bank.reshape(-1), bank.shape[1], 0, UNITS, x, reward, np.empty(DIM), keep, memo)
+        assert found == pytest.approx(expected)
         gain = spread @ x / expected[1]
         mean, spread = mean + gain * expected[0], spread - np.outer(gain, x @ spread)
     assert rows[0, 0] == 20.0

@@ -47,11 +47,23 @@ def jit(function: F) -> F:
     Numba writes the cache beside the source, or into the user's cache directory if the install is read-only. If neither
     can be written, the kernel is compiled anew in every process.
     """
+    return _cached(function, inside=False)
+
+
+def jit_inside(function: F) -> F:
+    """As `jit`, for a short kernel that others call once per model: it becomes part of them.
+
+    Calls hand over arrays in many numbers, which takes as long as the work on a model with few features.
+    """
+    return _cached(function, inside=True)
+
+
+def _cached(function: F, *, inside: bool) -> F:
     function.__qualname__ += f"-{_SOURCES}"
     try:
-        return _compile(function, cache=True)
+        return _compile(function, cache=True, inside=inside)
     except RuntimeError:  # Numba found no place for its cache
-        return _compile(function, cache=False)
+        return _compile(function, cache=False, inside=inside)
 
 
 def fill_in(template: F, name: str, **kernels: Callable[..., Any]) -> F:
@@ -65,8 +77,10 @@ def fill_in(template: F, name: str, **kernels: Callable[..., Any]) -> F:
     return cast(F, copy)
 
 
-def _compile(function: F, *, cache: bool) -> F:
-    compiled = numba.njit(function, cache=cache, nogil=True, fastmath=_FASTMATH, error_model="numpy")
+def _compile(function: F, *, cache: bool, inside: bool) -> F:
+    compiled = numba.njit(
+        function, cache=cache, nogil=True, fastmath=_FASTMATH, error_model="numpy", forceinline=inside
+    )
     return cast(F, compiled)
 
 

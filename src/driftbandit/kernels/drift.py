@@ -23,7 +23,7 @@ from driftbandit.core import Floats
 from driftbandit.kernels import evidence, mixture, young
 from driftbandit.kernels.compile import copy_into, finite, jit
 from driftbandit.kernels.experts import learn_expert, start_experts
-from driftbandit.kernels.ridge import COUNT, LARGEST_SQUARE, THETA, absorb, multiply
+from driftbandit.kernels.ridge import COUNT, LARGEST_SQUARE, THETA, absorb_at, multiply_at
 from driftbandit.kernels.scales import (
     ALARM_AGE,
     ALARM_EVIDENCE,
@@ -233,19 +233,19 @@ def _learn_models(
     Returns 1 + x' A^-1 x of the incumbent.
     """
     noise = memo[NOISE]
-    elder, incumbent = bank[ELDER], bank[INCUMBENT]
-    mean, square, _ = multiply(incumbent, x, z)
+    rows, elder, incumbent = bank.reshape(bank.size), ELDER * bank.shape[1], INCUMBENT * bank.shape[1]
+    mean, square = multiply_at(rows, incumbent, x, z)
     width = 1.0 + max(square, 0.0)
     errors[0], variances[0] = reward - mean, noise * width
-    absorb(incumbent, z, errors[0], width)
+    absorb_at(rows, incumbent, z, errors[0], width)
     if memo[EXPERTS_LIVE] > 0.0:
         for m in range(1, len(errors)):
-            row = bank[INCUMBENT + m]
-            errors[m], variances[m] = learn_expert(row, elder, units, x, reward, z, keep[m - 1], memo)
-    mean, square, _ = multiply(elder, x, z)
+            at = incumbent + m * bank.shape[1]
+            errors[m], variances[m] = learn_expert(rows, at, elder, units, x, reward, z, keep[m - 1], memo)
+    mean, square = multiply_at(rows, elder, x, z)
     error, spread = reward - mean, 1.0 + max(square, 0.0)
     memo[ELDER_ERRORS] += error * error / spread
-    absorb(elder, z, error, spread)
+    absorb_at(rows, elder, z, error, spread)
     return width
 
 

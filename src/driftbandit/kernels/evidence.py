@@ -26,7 +26,7 @@ from driftbandit.core import Floats
 from driftbandit.kernels import young
 from driftbandit.kernels.compile import jit
 from driftbandit.kernels.mixture import click_log_likelihood, log_likelihood
-from driftbandit.kernels.ridge import COUNT, THETA, absorb, multiply, row_size
+from driftbandit.kernels.ridge import COUNT, THETA, absorb_at, multiply_at, row_size
 from driftbandit.kernels.scales import (
     ALL_COUNT,
     FIRST_SQUARE,
@@ -130,35 +130,37 @@ def show(
         Cap of one squared error, in units of `noise`.
     """
     best, strongest = -1, 0.0
-    sums = THETA + len(x) + len(x) * (len(x) + 1) // 2
+    rows, first = rungs.reshape(rungs.size), THETA + len(x) + len(x) * (len(x) + 1) // 2
     theirs = min(theirs, cap)
     many = len(x) >= young.MANY  # else a call less, which counts where features are few
     log_noise, their_log_width = math.log(noise), math.log(1.0 + q)
     for k in range(len(rungs)):
-        rung = rungs[k]
-        if rung[COUNT] < 0.0:
+        at = k * rungs.shape[1]
+        if rows[at + COUNT] < 0.0:
             continue
         if many:
-            mean, square = young.multiply(rung, units, x, z)
+            mean, square = young.multiply(rungs[k], units, x, z)
         else:
-            mean, square, _ = multiply(rung, x, z)
+            mean, square = multiply_at(rows, at, x, z)
         width = 1.0 + max(square, 0.0)
         log_width = math.log(width)
         error = reward - mean
         own = min(error * error / (width * noise), cap)
         if many:
-            young.absorb(rung, units, z, error, width)
+            young.absorb(rungs[k], units, z, error, width)
         else:
-            absorb(rung, z, error, width)
-        rung[sums + _THEIRS] += theirs
-        rung[sums + _OWN] += own
-        rung[sums + _NOISE_SUM] += own * noise
-        rung[sums + _LOG_WIDTH] += log_width - their_log_width
-        rung[sums + _LARGEST_GAIN] = max(rung[sums + _LARGEST_GAIN], theirs - own)
-        rung[sums + _LEAD] += log_likelihood(error, noise * width, log_noise + log_width, nu) - acting
-        evidence = _log_evidence(rung, sums, 0.0, max(strongest, _WITHOUT_BEST))
-        if evidence > max(strongest, _WITHOUT_BEST) and (
-            _log_evidence(rung, sums, rung[sums + _LARGEST_GAIN], _WITHOUT_BEST) > _WITHOUT_BEST
+            absorb_at(rows, at, z, error, width)
+        sums = at + first
+        rows[sums + _THEIRS] += theirs
+        rows[sums + _OWN] += own
+        rows[sums + _NOISE_SUM] += own * noise
+        rows[sums + _LOG_WIDTH] += log_width - their_log_width
+        rows[sums + _LARGEST_GAIN] = max(rows[sums + _LARGEST_GAIN], theirs - own)
+        rows[sums + _LEAD] += log_likelihood(error, noise * width, log_noise + log_width, nu) - acting
+        count, least = rows[at + COUNT], max(strongest, _WITHOUT_BEST)
+        evidence = _log_evidence(rows, sums, count, 0.0, least)
+        if evidence > least and (
+            _log_evidence(rows, sums, count, rows[sums + _LARGEST_GAIN], _WITHOUT_BEST) > _WITHOUT_BEST
         ):
             best, strongest = k, evidence
     return best, strongest
@@ -275,12 +277,14 @@ def lead(rung: Floats, dim: int) -> float:
 
 
 @jit
-def _log_evidence(rung: Floats, sums: int, left_out: float, least: float) -> float:
-    """Log-evidence without errors worth `left_out`, or `least` if it is not more."""
-    nu = rung[sums + _NU]
-    ratio = (nu + rung[sums + _THEIRS] - left_out) / (nu + rung[sums + _OWN])
-    count, log_width = nu + rung[COUNT], rung[sums + _LOG_WIDTH]
-    if 0.5 * (count * (ratio - 1.0) - log_width) <= least:  # ln r <= r - 1: most rungs need no logarithm
+def _log_evidence(rows: Floats, sums: int, count: float, left_out: float, least: float) -> float:
+    """Log-evidence over `count` rewards, from the sums that begin at the place `sums`, without errors worth `left_out`;
+    `least` if it is not more.
+    """
+    nu = rows[sums + _NU]
+    ratio = (nu + rows[sums + _THEIRS] - left_out) / (nu + rows[sums + _OWN])
+    worth, log_width = nu + count, rows[sums + _LOG_WIDTH]
+    if 0.5 * (worth * (ratio - 1.0) - log_width) <= least:  # ln r <= r - 1: most rungs need no logarithm
         return least
-    evidence: float = 0.5 * (count * math.log(ratio) - log_width)
+    evidence: float = 0.5 * (worth * math.log(ratio) - log_width)
     return evidence

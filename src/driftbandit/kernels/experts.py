@@ -10,9 +10,11 @@ from __future__ import annotations
 import math
 
 from driftbandit.core import Floats
-from driftbandit.kernels.compile import jit
-from driftbandit.kernels.ridge import COUNT, THETA, multiply
+from driftbandit.kernels.compile import jit, jit_inside
+from driftbandit.kernels.packed import fade_outer_at, product_at
+from driftbandit.kernels.ridge import COUNT, THETA
 from driftbandit.kernels.scales import ALL_COUNT, EXPERTS_LIVE, NOISE, ROUNDS, SHRINK, SPREAD, TASTE
+from driftbandit.kernels.vectors import add, dot
 
 BELIEVES = 64
 """Rewards after which it no longer matters what was believed before the first."""
@@ -20,39 +22,35 @@ BELIEVES = 64
 _EXPERT_SPREAD = 0.3  # prior variance of an expert's weights, in units of an average taste's
 
 
-@jit
+@jit_inside
 def learn_expert(
-    row: Floats, elder: Floats, units: Floats, x: Floats, reward: float, z: Floats, keep: float, memo: Floats
+    rows: Floats, at: int, elder: int, units: Floats, x: Floats, reward: float, z: Floats, keep: float, memo: Floats
 ) -> tuple[float, float]:
     """Let an expert drift towards the elder's (shrunken) weights and into doubt, then learn the reward.
 
-    Drift turns a covariance P into keep^2 P + lift * diag(units^2). Drift and learning are done in one pass. Returns
-    the error and its variance.
+    `at` and `elder` are the places in `rows` at which their rows begin. Drift turns a covariance P into keep^2 P + lift
+    * diag(units^2). Drift and learning are done in one pass. Returns the error and its variance.
     """
     d = len(x)
     fade = keep * keep
     lift = (1.0 - fade) * _EXPERT_SPREAD * memo[TASTE]
     pull = (1.0 - keep) * memo[SHRINK]
-    multiply(row, x, z)
-    mean, square = 0.0, 0.0
+    theta, matrix = at + THETA, at + THETA + d
+    product_at(rows, matrix, x, z)
     for i in range(d):
-        row[THETA + i] = keep * row[THETA + i] + pull * elder[THETA + i]
+        rows[theta + i] = keep * rows[theta + i] + pull * rows[elder + THETA + i]
+    for i in range(d):
         z[i] = fade * z[i] + lift * units[i] * units[i] * x[i]
-        mean += row[THETA + i] * x[i]
-        square += z[i] * x[i]
-    error, variance = reward - mean, memo[NOISE] + max(square, 0.0)
-    step, shrink = error / variance, 1.0 / math.sqrt(variance)
+    error, variance = reward - dot(rows, theta, x), memo[NOISE] + max(dot(z, 0, x), 0.0)
+    shrink = 1.0 / math.sqrt(variance)
+    add(rows, theta, error / variance, z, 0, d)
     for i in range(d):
-        row[THETA + i] += step * z[i]
         z[i] *= shrink
-    at = THETA + d
+    fade_outer_at(rows, matrix, z, fade)
     for i in range(d):
-        line = row[at : at + i + 1]
-        for j in range(i + 1):
-            line[j] = fade * line[j] - z[i] * z[j]
-        line[i] += lift * units[i] * units[i]
-        at += i + 1
-    row[COUNT] += 1.0
+        rows[matrix + i] += lift * units[i] * units[i]
+        matrix += i + 1
+    rows[at + COUNT] += 1.0
     return error, variance
 
 

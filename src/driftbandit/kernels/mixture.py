@@ -29,6 +29,7 @@ from driftbandit.kernels.scales import (
     are_clicks,
     click_rate,
 )
+from driftbandit.kernels.vectors import add
 
 _CHUNK = 2048  # numbers blended at a time: they stay in the fastest cache
 _LIGHT = 1e-3  # a model with less weight does not act
@@ -48,28 +49,20 @@ _LARGEST_LOG = 700.0  # exp of more is infinite, exp of less than its negative i
 def blend(memo: Floats, weights: Floats, rows: Floats, mix: bool, d: int) -> Floats:
     """Row with the weighted mean of the models' means and covariances, or, without `mix`, of the heaviest model."""
     size = THETA + d + d * (d + 1) // 2
-    result = np.zeros(size)
+    result, numbers = np.zeros(size), rows.reshape(rows.size)
     heaviest = -1 if mix else np.argmax(weights)
-    theta = result[THETA : THETA + d]
     for first in range(THETA + d, size, _CHUNK):
         last = min(first + _CHUNK, size)
-        matrix = result[first:last]
         for m in range(len(weights)):
-            weight = weights[m]
+            weight, at = weights[m], m * rows.shape[1]
             if not mix:
                 weight = 1.0 if m == heaviest else 0.0
             if weight < _LIGHT:
                 continue
             if first == THETA + d:
-                _add(theta, weight, rows[m, THETA : THETA + d])
-            _add(matrix, weight * memo[NOISE] if m == 0 else weight, rows[m, first:last])
+                add(result, THETA, weight, numbers, at + THETA, d)
+            add(result, first, weight * memo[NOISE] if m == 0 else weight, numbers, at + first, last - first)
     return result
-
-
-@jit
-def _add(total: Floats, weight: float, part: Floats) -> None:
-    for i in range(len(total)):
-        total[i] += weight * part[i]
 
 
 @jit

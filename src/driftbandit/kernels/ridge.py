@@ -16,8 +16,10 @@ import math
 import numpy as np
 
 from driftbandit.core import TIE, Floats, Ints
-from driftbandit.kernels.compile import finite, jit
+from driftbandit.kernels.compile import finite, jit, jit_inside
 from driftbandit.kernels.forms import form, forms
+from driftbandit.kernels.packed import fade_outer_at, product_at
+from driftbandit.kernels.vectors import add, dot
 
 # Slots of a row.
 COUNT, THETA = range(2)
@@ -25,8 +27,8 @@ COUNT, THETA = range(2)
 # Slots of the settings.
 RIDGE, SCALE, GROWTH, CONSTANT, OFFSET = range(5)
 
-# From this many entries of the triangle times arms on, arms go through the matrix together, not one by one.
-_TOGETHER = 16_384
+# Arms go through the matrix together, not one by one, if there are so many of them, and so many numbers in all.
+_TOGETHER, _TOGETHER_NUMBERS = 5, 150
 
 # Relative slack that keeps a bound valid when computed in floating point.
 _ROUNDING = 1e-9
@@ -106,22 +108,17 @@ def project(settings: Floats, row: Floats, x: Floats) -> tuple[Floats, float, fl
 @jit
 def multiply(row: Floats, x: Floats, z: Floats) -> tuple[float, float, float]:
     """Write M x into `z`, where M is the row's matrix; returns theta'x, x' M x and |x|^2."""
-    d = len(x)
-    at = THETA + d
-    for i in range(d):
-        line = row[at : at + i + 1]
-        total = line[i] * x[i]
-        for j in range(i):
-            total += line[j] * x[j]
-            z[j] += line[j] * x[i]
-        z[i] = total  # rows below add their share
-        at += i + 1
-    mean, square, size = 0.0, 0.0, 0.0
-    for i in range(d):
-        mean += row[THETA + i] * x[i]
-        square += z[i] * x[i]
-        size += x[i] * x[i]
-    return mean, square, size
+    mean, square = multiply_at(row, 0, x, z)
+    return mean, square, dot(x, 0, x)
+
+
+@jit_inside
+def multiply_at(rows: Floats, at: int, x: Floats, z: Floats) -> tuple[float, float]:
+    """As `multiply`, with the row that begins at the place `at` of an array of rows: a view of it would take as long as
+    the work on a small one. Returns theta'x and x' M x.
+    """
+    product_at(rows, at + THETA + len(x), x, z)
+    return dot(rows, at + THETA, x), dot(z, 0, x)
 
 
 @jit
@@ -130,20 +127,25 @@ def absorb(row: Floats, z: Floats, error: float, variance: float) -> None:
 
     With M = A^-1 the variance is 1 + x' M x; with M a covariance it is the noise variance + x' M x. Overwrites `z`.
     """
-    step = error / variance
+    absorb_at(row, 0, z, error, variance)
+
+
+@jit_inside
+def absorb_at(rows: Floats, at: int, z: Floats, error: float, variance: float) -> None:
+    """As `absorb`, with the row that begins at the place `at` of an array of rows."""
     shrink = 1.0 / math.sqrt(variance)
+    add(rows, at + THETA, error / variance, z, 0, len(z))
     for i in range(len(z)):
-        row[THETA + i] += step * z[i]
         z[i] *= shrink
-    subtract_outer(row, z)
-    row[COUNT] += 1.0
+    fade_outer_at(rows, at + THETA + len(z), z, 1.0)
+    rows[at + COUNT] += 1.0
 
 
 @jit
 def squares(row: Floats, features: Floats, picks: Ints) -> Floats:
     """x' M x of the arms x = features[pick], where M is the row's matrix."""
     d = features.shape[1]
-    if len(picks) * d * d >= _TOGETHER:
+    if _together(len(picks), d):
         return forms(row[THETA + d :], features, picks)
     result = np.empty(len(picks))
     for k in range(len(picks)):
@@ -152,14 +154,14 @@ def squares(row: Floats, features: Floats, picks: Ints) -> Floats:
 
 
 @jit
+def _together(count: int, d: int) -> bool:
+    return count >= _TOGETHER and count * d >= _TOGETHER_NUMBERS
+
+
+@jit
 def subtract_outer(row: Floats, w: Floats) -> None:
     """A^-1 -= w w'."""
-    at = THETA + len(w)
-    for i in range(len(w)):
-        line = row[at : at + i + 1]
-        for j in range(i + 1):
-            line[j] -= w[i] * w[j]
-        at += i + 1
+    fade_outer_at(row, THETA + len(w), w, 1.0)
 
 
 @jit
@@ -214,7 +216,7 @@ def score_best(
             left += 1
         else:
             scores[k] = -math.inf
-    if left * d * d >= _TOGETHER:
+    if _together(left, d):
         contenders[left] = first  # again, so that equal arms tie: sums of many arms round differently
         together = forms(row[THETA + d :], features, contenders[: left + 1])
         for c in range(left + 1):

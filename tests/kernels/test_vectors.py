@@ -1,0 +1,88 @@
+"""Loops for vector units do what NumPy does, with every number of columns, and touch nothing else."""
+
+import numpy as np
+import pytest
+
+from driftbandit.kernels import vectors
+from driftbandit.kernels.compile import jit
+from driftbandit.kernels.packed import fade_outer_at, product_at
+
+OUTSIDE = 7.0  # stands before and behind whatever a loop may touch
+AT = 3
+
+
+@jit
+def product(numbers, at, x, out):
+    product_at(numbers, at, x, out)
+
+
+@jit
+def fade_outer(numbers, at, w, fade):
+    fade_outer_at(numbers, at, w, fade)
+
+
+@jit
+def dot(a, at, b):
+    return vectors.dot(a, at, b)
+
+
+@jit
+def add(total, at, factor, part, first, count):
+    vectors.add(total, at, factor, part, first, count)
+
+
+@jit
+def weigh(triangle, arms, halves, tiled):
+    for i in range(0, tiled, 4):
+        vectors.weigh_lines(triangle, i * (i + 1) // 2, i, arms, halves)
+    for i in range(tiled, len(arms)):
+        vectors.weigh_line(triangle, i * (i + 1) // 2, i, arms, halves)
+
+
+def framed(numbers):
+    return np.concatenate([np.full(AT, OUTSIDE), numbers, np.full(AT, OUTSIDE)])
+
+
+def symmetric(dim):
+    root = np.random.default_rng(dim).standard_normal((dim, dim))
+    return root + root.T
+
+
+def lower(matrix):
+    return matrix[np.tril_indices(len(matrix))]
+
+
+@pytest.mark.parametrize("dim", range(1, 18))
+def test_products_and_updates(dim):
+    matrix, x = symmetric(dim), np.random.default_rng(0).standard_normal(dim)
+    numbers, out = framed(lower(matrix)), np.full(dim + 4, OUTSIDE)
+    product(numbers, AT, x, out[:dim])
+    np.testing.assert_allclose(out[:dim], matrix @ x, atol=1e-12)
+    assert (out[dim:] == OUTSIDE).all()
+    fade_outer(numbers, AT, x, 0.75)
+    np.testing.assert_allclose(numbers, framed(lower(0.75 * matrix - np.outer(x, x))), atol=1e-12)
+
+
+@pytest.mark.parametrize("count", range(10))
+def test_dots_and_sums(count):
+    rng = np.random.default_rng(count)
+    a, b = rng.standard_normal(count), rng.standard_normal(count)
+    assert dot(framed(a), AT, b) == pytest.approx(a @ b)
+    total = framed(a)
+    add(total, AT, -0.5, framed(b), AT, count)
+    np.testing.assert_allclose(total, framed(a - 0.5 * b))
+
+
+def test_numbers_outside_do_not_matter():
+    """What stands behind a vector may be anything: 0 times infinity would not be 0."""
+    a = np.array([np.nan, 1.0, 2.0, 3.0, np.inf, np.nan, np.nan, np.nan])
+    assert dot(a, 1, np.array([1.0, 1.0, 2.0])) == 9.0
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3, 4, 5, 8, 11])
+def test_forms_of_arms_side_by_side(dim):
+    matrix, arms = symmetric(dim), np.random.default_rng(1).standard_normal((dim, vectors.ARMS))
+    halves = np.arange(float(vectors.ARMS))
+    weigh(lower(matrix), arms, halves, dim - dim % 4)
+    expected = np.arange(vectors.ARMS) + 0.5 * np.einsum("ik,ij,jk->k", arms, matrix, arms)
+    np.testing.assert_allclose(halves, expected, atol=1e-12)
