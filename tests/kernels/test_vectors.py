@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from driftbandit.kernels import vectors
+from driftbandit.kernels import rows, vectors
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.packed import fade_outer_at, product_at
 
 OUTSIDE = 7.0  # stands before and behind whatever a loop may touch
 AT = 3
@@ -13,17 +12,17 @@ AT = 3
 
 @jit
 def product(numbers, at, x, out):
-    product_at(numbers, at, x, out)
+    rows.product(numbers, at, x, out)
 
 
 @jit
 def fade_outer(numbers, at, w, fade):
-    fade_outer_at(numbers, at, w, fade)
+    rows.fade_outer(numbers, at, w, fade)
 
 
 @jit
-def dot(a, at, b):
-    return vectors.dot(a, at, b)
+def dot(a, at, b, first, count):
+    return vectors.dot(a, at, b, first, count)
 
 
 @jit
@@ -67,7 +66,7 @@ def test_products_and_updates(dim):
 def test_dots_and_sums(count):
     rng = np.random.default_rng(count)
     a, b = rng.standard_normal(count), rng.standard_normal(count)
-    assert dot(framed(a), AT, b) == pytest.approx(a @ b)
+    assert dot(framed(a), AT, b, 0, count) == pytest.approx(a @ b)
     total = framed(a)
     add(total, AT, -0.5, framed(b), AT, count)
     np.testing.assert_allclose(total, framed(a - 0.5 * b))
@@ -76,7 +75,7 @@ def test_dots_and_sums(count):
 def test_numbers_outside_do_not_matter():
     """What stands behind a vector may be anything: 0 times infinity would not be 0."""
     a = np.array([np.nan, 1.0, 2.0, 3.0, np.inf, np.nan, np.nan, np.nan])
-    assert dot(a, 1, np.array([1.0, 1.0, 2.0])) == 9.0
+    assert dot(a, 1, np.array([np.nan, 1.0, 1.0, 2.0, np.nan]), 1, 3) == 9.0
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 4, 5, 8, 11])

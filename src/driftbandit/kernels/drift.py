@@ -23,7 +23,8 @@ from driftbandit.core import Floats
 from driftbandit.kernels import evidence, mixture, young
 from driftbandit.kernels.compile import copy_into, finite, jit
 from driftbandit.kernels.experts import learn_expert, start_experts
-from driftbandit.kernels.ridge import COUNT, LARGEST_SQUARE, THETA, absorb_at, multiply_at
+from driftbandit.kernels.ridge import COUNT, LARGEST_SQUARE, THETA
+from driftbandit.kernels.rows import absorb, multiply
 from driftbandit.kernels.scales import (
     ALARM_AGE,
     ALARM_EVIDENCE,
@@ -48,6 +49,7 @@ from driftbandit.kernels.scales import (
     tally,
     tame,
 )
+from driftbandit.kernels.vectors import dot
 
 ELDER, INCUMBENT, EXPERTS = 0, 1, 2
 
@@ -103,7 +105,7 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
     d = len(units)
     if d > len(x):
         x = with_constant(x.reshape(1, len(x)))[0]
-    base = np.dot(x, anchor_of(memo, experts)) if memo[ANCHORED] > 0.0 else 0.0
+    base = dot(anchor_of(memo, experts), 0, x, 0, d) if memo[ANCHORED] > 0.0 else 0.0
     surplus = tame(memo, reward - base)
     size = _begin_round(memo, bank, experts, x, surplus, units)
     if size <= 0.0:
@@ -234,18 +236,18 @@ def _learn_models(
     """
     noise = memo[NOISE]
     rows, elder, incumbent = bank.reshape(bank.size), ELDER * bank.shape[1], INCUMBENT * bank.shape[1]
-    mean, square = multiply_at(rows, incumbent, x, z)
+    mean, square = multiply(rows, incumbent, x, z)
     width = 1.0 + max(square, 0.0)
     errors[0], variances[0] = reward - mean, noise * width
-    absorb_at(rows, incumbent, z, errors[0], width)
+    absorb(rows, incumbent, z, errors[0], width)
     if memo[EXPERTS_LIVE] > 0.0:
         for m in range(1, len(errors)):
             at = incumbent + m * bank.shape[1]
             errors[m], variances[m] = learn_expert(rows, at, elder, units, x, reward, z, keep[m - 1], memo)
-    mean, square = multiply_at(rows, elder, x, z)
+    mean, square = multiply(rows, elder, x, z)
     error, spread = reward - mean, 1.0 + max(square, 0.0)
     memo[ELDER_ERRORS] += error * error / spread
-    absorb_at(rows, elder, z, error, spread)
+    absorb(rows, elder, z, error, spread)
     return width
 
 

@@ -26,7 +26,8 @@ from driftbandit.core import Floats
 from driftbandit.kernels import young
 from driftbandit.kernels.compile import jit
 from driftbandit.kernels.mixture import click_log_likelihood, log_likelihood
-from driftbandit.kernels.ridge import COUNT, THETA, absorb_at, multiply_at, row_size
+from driftbandit.kernels.ridge import COUNT, THETA, row_size
+from driftbandit.kernels.rows import absorb, multiply
 from driftbandit.kernels.scales import (
     ALL_COUNT,
     FIRST_SQUARE,
@@ -141,7 +142,7 @@ def show(
         if many:
             mean, square = young.multiply(rungs[k], units, x, z)
         else:
-            mean, square = multiply_at(rows, at, x, z)
+            mean, square = multiply(rows, at, x, z)
         width = 1.0 + max(square, 0.0)
         log_width = math.log(width)
         error = reward - mean
@@ -149,7 +150,7 @@ def show(
         if many:
             young.absorb(rungs[k], units, z, error, width)
         else:
-            absorb_at(rows, at, z, error, width)
+            absorb(rows, at, z, error, width)
         sums = at + first
         rows[sums + _THEIRS] += theirs
         rows[sums + _OWN] += own

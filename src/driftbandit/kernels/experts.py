@@ -11,8 +11,8 @@ import math
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit, jit_inside
-from driftbandit.kernels.packed import fade_outer_at, product_at
 from driftbandit.kernels.ridge import COUNT, THETA
+from driftbandit.kernels.rows import fade_outer, product
 from driftbandit.kernels.scales import ALL_COUNT, EXPERTS_LIVE, NOISE, ROUNDS, SHRINK, SPREAD, TASTE
 from driftbandit.kernels.vectors import add, dot
 
@@ -36,17 +36,17 @@ def learn_expert(
     lift = (1.0 - fade) * _EXPERT_SPREAD * memo[TASTE]
     pull = (1.0 - keep) * memo[SHRINK]
     theta, matrix = at + THETA, at + THETA + d
-    product_at(rows, matrix, x, z)
+    product(rows, matrix, x, z)
     for i in range(d):
         rows[theta + i] = keep * rows[theta + i] + pull * rows[elder + THETA + i]
     for i in range(d):
         z[i] = fade * z[i] + lift * units[i] * units[i] * x[i]
-    error, variance = reward - dot(rows, theta, x), memo[NOISE] + max(dot(z, 0, x), 0.0)
+    error, variance = reward - dot(rows, theta, x, 0, d), memo[NOISE] + max(dot(z, 0, x, 0, d), 0.0)
     shrink = 1.0 / math.sqrt(variance)
     add(rows, theta, error / variance, z, 0, d)
     for i in range(d):
         z[i] *= shrink
-    fade_outer_at(rows, matrix, z, fade)
+    fade_outer(rows, matrix, z, fade)
     for i in range(d):
         rows[matrix + i] += lift * units[i] * units[i]
         matrix += i + 1

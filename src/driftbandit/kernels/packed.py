@@ -1,4 +1,4 @@
-"""Symmetric positive definite matrices as packed lower triangles: multiply, update, factor, solve, invert.
+"""Symmetric positive definite matrices as packed lower triangles: factor, solve, invert.
 
 Line i of the triangle holds the entries (i, 0) to (i, i), as in the rows of `kernels.ridge`.
 """
@@ -10,8 +10,7 @@ import math
 import numpy as np
 
 from driftbandit.core import Floats
-from driftbandit.kernels.compile import jit, jit_inside
-from driftbandit.kernels.vectors import WIDTH, fade_line, fade_lines, meet_line, meet_lines
+from driftbandit.kernels.compile import jit
 
 
 def packed_size(dim: int) -> int:
@@ -90,50 +89,17 @@ def invert(triangle: Floats, dim: int, out: Floats) -> bool:
 
 @jit
 def product(triangle: Floats, x: Floats, out: Floats) -> None:
-    """Write A x into `out`. The order of its sums does not depend on where the arrays lie in memory."""
-    product_at(triangle, 0, x, out)
+    """Write A x into `out`.
 
-
-@jit_inside
-def product_at(triangle: Floats, at: int, x: Floats, out: Floats) -> None:
-    """As `product`, with the triangle that begins at the place `at` of an array."""
-    d = len(x)
-    tiled = d - d % WIDTH
-    for i in range(0, tiled, 4):
-        p, q, r, s = meet_lines(triangle, at, i, i, x, out)
-        a, b, c, e = at + i, at + 2 * i + 1, at + 3 * i + 3, at + 4 * i + 6  # column i of the four lines
-        of_p, of_q, of_r, of_s = x[i], x[i + 1], x[i + 2], x[i + 3]
-        out[i] = p + triangle[a] * of_p + triangle[b] * of_q + triangle[c] * of_r + triangle[e] * of_s
-        q += triangle[b] * of_p + triangle[b + 1] * of_q
-        out[i + 1] = q + triangle[c + 1] * of_r + triangle[e + 1] * of_s
-        r += triangle[c] * of_p + triangle[c + 1] * of_q + triangle[c + 2] * of_r
-        out[i + 2] = r + triangle[e + 2] * of_s
-        s += triangle[e] * of_p + triangle[e + 1] * of_q + triangle[e + 2] * of_r
-        out[i + 3] = s + triangle[e + 3] * of_s
-        at += 4 * i + 10
-    for i in range(tiled, d):
-        total = meet_line(triangle, at, i, tiled, x, out)
-        for j in range(tiled, i):
+    No loop both sums and stores: compilers then check at run time whether arrays may overlap, and the order of the sum
+    would depend on where the arrays lie in memory.
+    """
+    at = 0
+    for i in range(len(x)):
+        total = 0.0
+        for j in range(i + 1):
             total += triangle[at + j] * x[j]
+        for j in range(i):
             out[j] += triangle[at + j] * x[i]
-        out[i] = total + triangle[at + i] * x[i]  # lines below add their share
-        at += i + 1
-
-
-@jit_inside
-def fade_outer_at(triangle: Floats, at: int, w: Floats, fade: float) -> None:
-    """A <- fade * A - w w', where the triangle of A begins at the place `at` of an array."""
-    d = len(w)
-    tiled = d - d % WIDTH
-    for i in range(0, tiled, 4):
-        fade_lines(triangle, at, i, i, w, fade)
-        for k in range(4):
-            at += i
-            for j in range(k + 1):
-                triangle[at + j] = fade * triangle[at + j] - w[i + k] * w[i + j]
-            at += k + 1
-    for i in range(tiled, d):
-        fade_line(triangle, at, i, tiled, w, fade)
-        for j in range(tiled, i + 1):
-            triangle[at + j] = fade * triangle[at + j] - w[i] * w[j]
+        out[i] = total  # lines below add their share
         at += i + 1

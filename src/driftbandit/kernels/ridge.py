@@ -16,10 +16,9 @@ import math
 import numpy as np
 
 from driftbandit.core import TIE, Floats, Ints
-from driftbandit.kernels.compile import finite, jit, jit_inside
+from driftbandit.kernels.compile import finite, jit
 from driftbandit.kernels.forms import form, forms
-from driftbandit.kernels.packed import fade_outer_at, product_at
-from driftbandit.kernels.vectors import add, dot
+from driftbandit.kernels.vectors import dot
 
 # Slots of a row.
 COUNT, THETA = range(2)
@@ -108,17 +107,22 @@ def project(settings: Floats, row: Floats, x: Floats) -> tuple[Floats, float, fl
 @jit
 def multiply(row: Floats, x: Floats, z: Floats) -> tuple[float, float, float]:
     """Write M x into `z`, where M is the row's matrix; returns theta'x, x' M x and |x|^2."""
-    mean, square = multiply_at(row, 0, x, z)
-    return mean, square, dot(x, 0, x)
-
-
-@jit_inside
-def multiply_at(rows: Floats, at: int, x: Floats, z: Floats) -> tuple[float, float]:
-    """As `multiply`, with the row that begins at the place `at` of an array of rows: a view of it would take as long as
-    the work on a small one. Returns theta'x and x' M x.
-    """
-    product_at(rows, at + THETA + len(x), x, z)
-    return dot(rows, at + THETA, x), dot(z, 0, x)
+    d = len(x)
+    at = THETA + d
+    for i in range(d):
+        line = row[at : at + i + 1]
+        total = line[i] * x[i]
+        for j in range(i):
+            total += line[j] * x[j]
+            z[j] += line[j] * x[i]
+        z[i] = total  # rows below add their share
+        at += i + 1
+    mean, square, size = 0.0, 0.0, 0.0
+    for i in range(d):
+        mean += row[THETA + i] * x[i]
+        square += z[i] * x[i]
+        size += x[i] * x[i]
+    return mean, square, size
 
 
 @jit
@@ -127,18 +131,13 @@ def absorb(row: Floats, z: Floats, error: float, variance: float) -> None:
 
     With M = A^-1 the variance is 1 + x' M x; with M a covariance it is the noise variance + x' M x. Overwrites `z`.
     """
-    absorb_at(row, 0, z, error, variance)
-
-
-@jit_inside
-def absorb_at(rows: Floats, at: int, z: Floats, error: float, variance: float) -> None:
-    """As `absorb`, with the row that begins at the place `at` of an array of rows."""
+    step = error / variance
     shrink = 1.0 / math.sqrt(variance)
-    add(rows, at + THETA, error / variance, z, 0, len(z))
     for i in range(len(z)):
+        row[THETA + i] += step * z[i]
         z[i] *= shrink
-    fade_outer_at(rows, at + THETA + len(z), z, 1.0)
-    rows[at + COUNT] += 1.0
+    subtract_outer(row, z)
+    row[COUNT] += 1.0
 
 
 @jit
@@ -161,7 +160,12 @@ def _together(count: int, d: int) -> bool:
 @jit
 def subtract_outer(row: Floats, w: Floats) -> None:
     """A^-1 -= w w'."""
-    fade_outer_at(row, THETA + len(w), w, 1.0)
+    at = THETA + len(w)
+    for i in range(len(w)):
+        line = row[at : at + i + 1]
+        for j in range(i + 1):
+            line[j] -= w[i] * w[j]
+        at += i + 1
 
 
 @jit
@@ -279,21 +283,20 @@ def sampled_theta(row: Floats, noise: Floats, scale: float) -> Floats:
     """theta + scale * L noise, where L L' is the row's matrix; a direction without variance gets none."""
     d = len(noise)
     sample = row[THETA : THETA + d].copy()
-    factor = np.zeros((d, d))
-    at = THETA + d
-    for i in range(d):  # Cholesky, row by row
+    factor = np.empty(d * (d + 1) // 2)  # of the row's matrix, a packed triangle too
+    at = 0
+    for i in range(d):  # Cholesky, line by line
+        start = 0
         for j in range(i + 1):
-            total = row[at + j]
-            for k in range(j):
-                total -= factor[i, k] * factor[j, k]
+            total = row[THETA + d + at + j] - dot(factor, at, factor, start, j)
+            start += j
             if i == j:
-                factor[i, j] = math.sqrt(max(total, 0.0))
-            elif factor[j, j] > 0.0:
-                factor[i, j] = total / factor[j, j]
+                factor[at + j] = math.sqrt(max(total, 0.0))
+            else:
+                factor[at + j] = total / factor[start] if factor[start] > 0.0 else 0.0
+            start += 1
+        sample[i] += scale * dot(factor, at, noise, 0, i + 1)
         at += i + 1
-    for i in range(d):
-        for j in range(i + 1):
-            sample[i] += scale * factor[i, j] * noise[j]
     return sample
 
 

@@ -205,13 +205,14 @@ def _weighing(count: int) -> Callable[..., Any]:
     return typed
 
 
-def _dot(context: Any, a: Any, at: Any, b: Any, stop: Any) -> Any:
+def _dot(context: Any, a: Any, at: Any, b: Any, first: Any, stop: Any) -> Any:
     """Instructions of `_dot_whole`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         write = _Writer(context, builder)
-        a, at, b, stop = arguments
-        a, b = write.place(write.numbers(signature.args[0], a), at), write.numbers(signature.args[2], b)
+        a, at, b, first, stop = arguments
+        a = write.place(write.numbers(signature.args[0], a), at)
+        b = write.place(write.numbers(signature.args[2], b), first)
 
         def body(j: Any, totals: Sequence[Any]) -> list[Any]:
             return [write.plus(totals[0], write.load(write.place(a, j)), write.load(write.place(b, j)))]
@@ -219,7 +220,7 @@ def _dot(context: Any, a: Any, at: Any, b: Any, stop: Any) -> Any:
         (total,) = write.loop(stop, WIDTH, [write.zero], body)
         return write.sum(total)
 
-    return types.float64(a, _PLACE, b, _PLACE), generate
+    return types.float64(a, _PLACE, b, _PLACE, _PLACE), generate
 
 
 def _add(context: Any, total: Any, at: Any, factor: Any, part: Any, first: Any, stop: Any) -> Any:
@@ -296,18 +297,17 @@ def weigh_lines(triangle: Floats, at: int, i: int, arms: Floats, halves: Floats)
 
 
 @_compiled_as(_dot)
-def _dot_whole(a: Floats, at: int, b: Floats, stop: int) -> float:
-    return float(a[at : at + stop] @ b[:stop])
+def _dot_whole(a: Floats, at: int, b: Floats, first: int, stop: int) -> float:
+    return float(a[at : at + stop] @ b[first : first + stop])
 
 
 @jit_inside
-def dot(a: Floats, at: int, b: Floats) -> float:
-    """Product of `b` with the numbers of `a` from `at` on."""
-    count = len(b)
+def dot(a: Floats, at: int, b: Floats, first: int, count: int) -> float:
+    """Product of `count` numbers of `a`, from `at` on, with those of `b` from `first` on."""
     whole = count - count % WIDTH
-    total = _dot_whole(a, at, b, whole)
+    total = _dot_whole(a, at, b, first, whole)
     for i in range(whole, count):
-        total += a[at + i] * b[i]
+        total += a[at + i] * b[first + i]
     return total
 
 

@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from driftbandit.core import Floats
-from driftbandit.kernels import ridge
+from driftbandit.kernels import rows
 from driftbandit.kernels.compile import jit
 from driftbandit.kernels.ridge import COUNT, THETA
 
@@ -45,7 +45,7 @@ def multiply(row: Floats, units: Floats, x: Floats, z: Floats) -> tuple[float, f
     """Write A^-1 x into `z`; returns theta'x and x' A^-1 x."""
     if _is_folded(row, len(x)):
         return _multiply_folded(row, units, x, z)
-    mean, square, _ = ridge.multiply(row, x, z)
+    mean, square = rows.multiply(row, 0, x, z)
     return mean, square
 
 
@@ -80,14 +80,14 @@ def _multiply_folded(row: Floats, units: Floats, x: Floats, z: Floats) -> tuple[
 
 @jit
 def absorb(row: Floats, units: Floats, z: Floats, error: float, variance: float) -> None:
-    """As `ridge.absorb`."""
+    """As `rows.absorb`."""
     d = len(z)
     if _is_folded(row, d):
         if 1 + (row[COUNT] + 1.0) * d <= d * (d + 1) // 2:
             _append(row, z, error, variance)
             return
         unfold(row, units)
-    ridge.absorb(row, z, error, variance)
+    rows.absorb(row, 0, z, error, variance)
 
 
 @jit
