@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Keep bytecode even where the environment says not to: tests start hundreds of Python processes.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help run test compiled prepared lint format mutants bench soak arena paper docs clean
 

@@ -51,7 +51,7 @@ class BlindModel(GradientModel):
         row[0] += 1.0
 
 
-@pytest.mark.parametrize("dim", [1, 25])
+@pytest.mark.parametrize("dim", [1, 9])
 @pytest.mark.parametrize("name", [name for name, entry in REGISTRY.items() if not entry.scoped])
 def test_every_registered_policy_conforms(name, dim):
     check_policy(REGISTRY[name].build(Brief(dim, noise=0.2, shifts=(30,), seed=5)))

@@ -235,20 +235,21 @@ def _learn_models(
     Returns 1 + x' A^-1 x of the incumbent.
     """
     noise = memo[NOISE]
-    rows, elder, incumbent = bank.reshape(bank.size), ELDER * bank.shape[1], INCUMBENT * bank.shape[1]
-    mean, square = multiply(rows, incumbent, x, z)
-    width = 1.0 + max(square, 0.0)
-    errors[0], variances[0] = reward - mean, noise * width
-    absorb(rows, incumbent, z, errors[0], width)
-    if memo[EXPERTS_LIVE] > 0.0:
+    rows, width = bank.reshape(bank.size), bank.shape[1]
+    if memo[EXPERTS_LIVE] > 0.0:  # before the elder learns, to which they revert
         for m in range(1, len(errors)):
-            at = incumbent + m * bank.shape[1]
-            errors[m], variances[m] = learn_expert(rows, at, elder, units, x, reward, z, keep[m - 1], memo)
-    mean, square = multiply(rows, elder, x, z)
-    error, spread = reward - mean, 1.0 + max(square, 0.0)
-    memo[ELDER_ERRORS] += error * error / spread
-    absorb(rows, elder, z, error, spread)
-    return width
+            at = (INCUMBENT + m) * width
+            errors[m], variances[m] = learn_expert(rows, at, ELDER * width, units, x, reward, z, keep[m - 1], memo)
+    spread = 1.0
+    for model in (ELDER, INCUMBENT):
+        mean, square = multiply(rows, model * width, x, z)
+        error, spread = reward - mean, 1.0 + max(square, 0.0)
+        absorb(rows, model * width, z, error, spread)
+        if model == ELDER:
+            memo[ELDER_ERRORS] += error * error / spread
+        else:
+            errors[0], variances[0] = error, noise * spread
+    return spread
 
 
 @jit

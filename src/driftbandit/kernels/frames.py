@@ -59,7 +59,10 @@ def can_tell(x: Floats) -> bool:
 @jit
 def without_odd_first(seen: Floats) -> Floats:
     """The lines of `seen`, but for the first one if its features are far larger than the others'."""
-    sizes = np.array([np.sum(seen[t, :-1] ** 2) for t in range(len(seen))])
+    sizes = np.zeros(len(seen))
+    for t in range(len(seen)):
+        for i in range(seen.shape[1] - 1):
+            sizes[t] += seen[t, i] * seen[t, i]
     return seen[1:] if len(seen) > _FIRST and sizes[0] > _ODD * np.median(sizes) else seen
 
 

@@ -96,7 +96,8 @@ def try_frames(rules: Floats, memo: Floats, bank: Floats, seen: Floats) -> bool:
     copy_into(units_of(memo, experts), units[:columns])
     copy_into(anchor_of(memo, experts), anchor[:columns])
     begin(memo, bank, experts, typical)
-    _learn_all(rules, memo, bank, seen)
+    for t in range(len(seen)):
+        learn(rules, memo, bank, seen[t, :-1].copy(), seen[t, -1])
     return True
 
 
@@ -122,10 +123,5 @@ def believe(
             for j in range(i + 1):
                 bank[model, at + j] = spread[i, j] / noise
             at += i + 1
-    _learn_all(rules, memo, bank, seen)
-
-
-@jit
-def _learn_all(rules: Floats, memo: Floats, bank: Floats, seen: Floats) -> None:
     for t in range(len(seen)):
         learn(rules, memo, bank, seen[t, :-1].copy(), seen[t, -1])
