@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from driftbandit.core import Floats
 from driftbandit.kernels import rows
 from driftbandit.kernels.compile import jit
 from driftbandit.kernels.ridge import COUNT, THETA
+from driftbandit.kernels.vectors import dot
 
 MANY = 64
 """Features from which on a young model is kept as vectors."""
@@ -67,7 +66,7 @@ def _multiply_folded(row: Floats, units: Floats, x: Floats, z: Floats) -> tuple[
             z[i] -= along_v * v[i] + along_w * w[i]
     for k in range(paired, n):
         w = vectors[k]
-        along_w = np.dot(w, x)
+        along_w = dot(w, 0, x, 0, d)
         for i in range(d):
             z[i] -= along_w * w[i]
     mean, square = 0.0, 0.0
