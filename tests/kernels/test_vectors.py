@@ -5,6 +5,7 @@ import pytest
 
 from driftbandit.kernels import rows, vectors
 from driftbandit.kernels.compile import jit
+from driftbandit.kernels.forms import forms
 
 OUTSIDE = 7.0  # stands before and behind whatever a loop may touch
 AT = 3
@@ -28,14 +29,6 @@ def dot(a, at, b, first, count):
 @jit
 def add(total, at, factor, part, first, count):
     vectors.add(total, at, factor, part, first, count)
-
-
-@jit
-def weigh(triangle, arms, halves, tiled):
-    for i in range(0, tiled, 4):
-        vectors.weigh_lines(triangle, i * (i + 1) // 2, i, arms, halves)
-    for i in range(tiled, len(arms)):
-        vectors.weigh_line(triangle, i * (i + 1) // 2, i, arms, halves)
 
 
 def framed(numbers):
@@ -79,9 +72,15 @@ def test_numbers_outside_do_not_matter():
 
 
 @pytest.mark.parametrize("dim", [1, 2, 3, 4, 5, 8, 11])
-def test_forms_of_arms_side_by_side(dim):
-    matrix, arms = symmetric(dim), np.random.default_rng(1).standard_normal((dim, vectors.ARMS))
-    halves = np.arange(float(vectors.ARMS))
-    weigh(lower(matrix), arms, halves, dim - dim % 4)
-    expected = np.arange(vectors.ARMS) + 0.5 * np.einsum("ik,ij,jk->k", arms, matrix, arms)
-    np.testing.assert_allclose(halves, expected, atol=1e-12)
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 16, 17, 25])
+def test_forms_of_arms_side_by_side(dim, count):
+    """Groups of eight, two at a time, and a last one that is not full; equal arms are equal wherever they stand."""
+    root, arms = (
+        np.random.default_rng(dim).standard_normal((dim, dim)),
+        np.random.default_rng(1).standard_normal((9, dim)),
+    )
+    matrix, picks = root @ root.T, np.arange(count) % 9
+    found = forms(lower(matrix), arms, picks)
+    np.testing.assert_allclose(found, np.einsum("ki,ij,kj->k", arms[picks], matrix, arms[picks]), atol=1e-12)
+    for k in range(9, count):
+        assert found[k] == found[k - 9]

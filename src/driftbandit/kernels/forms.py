@@ -6,9 +6,9 @@ Line i of the triangle holds the entries (i, 0) to (i, i), so that
 
 which is half the work of a product with the whole matrix.
 
-Sixteen arms stand side by side, so that one entry of the triangle meets all of them in a few instructions, and four
-lines go at a time, so that what is loaded of an arm is used four times. A block of lines stays in the fastest cache
-while all arms pass by, so that the triangle is read from slower memory once.
+Eight arms stand side by side, so that one entry of the triangle meets all of them in a few instructions. Four lines go
+at a time, and two groups of arms if there are two, so that what is loaded is used several times. A block of lines stays
+in the fastest cache while all arms pass by, so that the triangle is read from slower memory once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from driftbandit.core import Floats, Ints
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.vectors import ARMS, weigh_line, weigh_lines
+from driftbandit.kernels.vectors import ARMS, weigh_line, weigh_lines, weigh_lines_twice
 
 _TILE = 4  # lines that go at a time
 _BLOCK = 2048  # entries of a block of lines: 16 KB, a third of a common first cache
@@ -50,13 +50,16 @@ def forms(triangle: Floats, features: Floats, picks: Ints) -> Floats:
         last = first + _TILE
         while last < tiled and (last * (last + 1) - first * (first + 1)) // 2 < _BLOCK:
             last += _TILE
-        for g in range(len(arms)):
+        for g in range(0, len(arms), 2):
             for i in range(first, last, _TILE):
-                weigh_lines(triangle, i * (i + 1) // 2, i, arms[g], halves[g])
+                if g + 1 < len(arms):
+                    weigh_lines_twice(triangle, i * (i + 1) // 2, i, arms, g, halves)
+                else:
+                    weigh_lines(triangle, i * (i + 1) // 2, i, arms, g, halves)
         first = last
     for g in range(len(arms)):
         for i in range(tiled, d):
-            weigh_line(triangle, i * (i + 1) // 2, i, arms[g], halves[g])
+            weigh_line(triangle, i * (i + 1) // 2, i, arms, g, halves)
     result = np.empty(len(picks))
     for k in range(len(picks)):
         result[k] = max(2.0 * halves[k // ARMS, k % ARMS], 0.0)

@@ -26,8 +26,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 WIDTH = 4
 """Numbers, and lines of a triangle, at a time."""
 
-ARMS = 16
-"""Arms that `weigh_lines` takes side by side."""
+ARMS = 8
+"""Arms of a group, which `weigh_lines` takes side by side."""
 
 _FAST = ("reassoc", "contract", "nsz")  # as in `compile`
 _FLOAT, _INT, _SHORT = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
@@ -169,38 +169,45 @@ def _fading(count: int) -> Callable[..., Any]:
     return typed
 
 
-def _weighing(count: int) -> Callable[..., Any]:
-    """Instructions of `weigh_lines`, for so many lines."""
+def _weighing(count: int, groups: int) -> Callable[..., Any]:
+    """Instructions of `weigh_lines`, for so many lines and groups of arms."""
 
-    def typed(context: Any, triangle: Any, at: Any, i: Any, arms: Any, halves: Any) -> Any:
+    def typed(context: Any, triangle: Any, at: Any, i: Any, arms: Any, group: Any, halves: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             write = _Writer(context, builder, ARMS)
-            triangle, at, i, arms, halves = arguments
-            arms, halves = write.numbers(signature.args[3], arms), write.numbers(signature.args[4], halves)
+            triangle, at, i, arms, group, halves = arguments
+            width = ir.Constant(_INT, ARMS)
+            features = builder.extract_value(context.make_array(signature.args[3])(context, builder, arms).shape, 1)
+            arms, halves = write.numbers(signature.args[3], arms), write.numbers(signature.args[5], halves)
             lines = write.lines(write.numbers(signature.args[0], triangle), at, i, count)
+            numbers = [builder.add(group, ir.Constant(_INT, g)) for g in range(groups)]
+            starts = [write.place(arms, builder.mul(builder.mul(number, features), width)) for number in numbers]
+            sums = [write.place(halves, builder.mul(number, width)) for number in numbers]
 
-            def of_arms(j: Any) -> Any:
-                return write.load(write.place(arms, builder.mul(j, ir.Constant(_INT, ARMS))))
+            def of_arms(j: Any) -> list[Any]:
+                return [write.load(write.place(start, builder.mul(j, width))) for start in starts]
 
             def body(j: Any, totals: Sequence[Any]) -> list[Any]:
-                x = of_arms(j)
-                entries = [write.spread(builder.load(write.place(line, j))) for line in lines]
-                return [write.plus(total, entry, x) for total, entry in zip(totals, entries, strict=True)]
+                x, entries = of_arms(j), [write.spread(builder.load(write.place(line, j))) for line in lines]
+                parts = [(entry, each) for entry in entries for each in x]
+                return [write.plus(total, *part) for total, part in zip(totals, parts, strict=True)]
 
-            totals = write.loop(i, 1, [write.zero] * count, body)
+            totals = write.loop(i, 1, [write.zero] * (count * groups), body)
             own = [of_arms(builder.add(i, ir.Constant(_INT, k))) for k in range(count)]
-            result = write.load(halves)
-            for k in range(count):
-                for j in range(k + 1):
-                    entry = builder.load(write.place(lines[k], i, j))
-                    if j == k:
-                        entry = write.times(entry, ir.Constant(_FLOAT, 0.5))
-                    totals[k] = write.plus(totals[k], write.spread(entry), own[j])
-                result = write.plus(result, totals[k], own[k])
-            write.store(result, halves)
+            for g in range(groups):
+                result = write.load(sums[g])
+                for k in range(count):
+                    total = totals[k * groups + g]
+                    for j in range(k + 1):
+                        entry = builder.load(write.place(lines[k], i, j))
+                        if j == k:
+                            entry = write.times(entry, ir.Constant(_FLOAT, 0.5))
+                        total = write.plus(total, write.spread(entry), own[j][g])
+                    result = write.plus(result, total, own[k][g])
+                write.store(result, sums[g])
             return context.get_dummy_value()
 
-        return types.void(triangle, _PLACE, _PLACE, arms, halves), generate
+        return types.void(triangle, _PLACE, _PLACE, arms, _PLACE, halves), generate
 
     return typed
 
@@ -283,17 +290,25 @@ def fade_lines(triangle: Floats, at: int, i: int, stop: int, w: Floats, fade: fl
         fade_line(triangle, at + k * i + k * (k + 1) // 2, i + k, stop, w, fade)
 
 
-@_compiled_as(_weighing(1))
-def weigh_line(triangle: Floats, at: int, i: int, arms: Floats, halves: Floats) -> None:
-    """Add what line i contributes to x' M x / 2 of `ARMS` arms, the columns of `arms`."""
-    halves += (triangle[at : at + i] @ arms[:i] + 0.5 * triangle[at + i] * arms[i]) * arms[i]
+@_compiled_as(_weighing(1, 1))
+def weigh_line(triangle: Floats, at: int, i: int, arms: Floats, group: int, halves: Floats) -> None:
+    """Add what line i contributes to x' M x / 2 of the `ARMS` arms of a group, the columns of ``arms[group]``."""
+    x = arms[group]
+    halves[group] += (triangle[at : at + i] @ x[:i] + 0.5 * triangle[at + i] * x[i]) * x[i]
 
 
-@_compiled_as(_weighing(4))
-def weigh_lines(triangle: Floats, at: int, i: int, arms: Floats, halves: Floats) -> None:
+@_compiled_as(_weighing(4, 1))
+def weigh_lines(triangle: Floats, at: int, i: int, arms: Floats, group: int, halves: Floats) -> None:
     """As `weigh_line`, for lines i to i + 3."""
     for k in range(4):
-        weigh_line(triangle, at + k * i + k * (k + 1) // 2, i + k, arms, halves)
+        weigh_line(triangle, at + k * i + k * (k + 1) // 2, i + k, arms, group, halves)
+
+
+@_compiled_as(_weighing(4, 2))
+def weigh_lines_twice(triangle: Floats, at: int, i: int, arms: Floats, group: int, halves: Floats) -> None:
+    """As `weigh_lines`, for a group and the next."""
+    for each in (group, group + 1):
+        weigh_lines(triangle, at, i, arms, each, halves)
 
 
 @_compiled_as(_dot)
