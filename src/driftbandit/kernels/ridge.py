@@ -18,7 +18,6 @@ import numpy as np
 from driftbandit.core import TIE, Floats, Ints
 from driftbandit.kernels.compile import finite, jit
 from driftbandit.kernels.forms import form, forms
-from driftbandit.kernels.vectors import dot
 
 # Slots of a row.
 COUNT, THETA = range(2)
@@ -283,20 +282,21 @@ def sampled_theta(row: Floats, noise: Floats, scale: float) -> Floats:
     """theta + scale * L noise, where L L' is the row's matrix; a direction without variance gets none."""
     d = len(noise)
     sample = row[THETA : THETA + d].copy()
-    factor = np.empty(d * (d + 1) // 2)  # of the row's matrix, a packed triangle too
-    at = 0
-    for i in range(d):  # Cholesky, line by line
-        start = 0
+    factor = np.zeros((d, d))
+    at = THETA + d
+    for i in range(d):  # Cholesky, row by row
         for j in range(i + 1):
-            total = row[THETA + d + at + j] - dot(factor, at, factor, start, j)
-            start += j
+            total = row[at + j]
+            for k in range(j):
+                total -= factor[i, k] * factor[j, k]
             if i == j:
-                factor[at + j] = math.sqrt(max(total, 0.0))
-            else:
-                factor[at + j] = total / factor[start] if factor[start] > 0.0 else 0.0
-            start += 1
-        sample[i] += scale * dot(factor, at, noise, 0, i + 1)
+                factor[i, j] = math.sqrt(max(total, 0.0))
+            elif factor[j, j] > 0.0:
+                factor[i, j] = total / factor[j, j]
         at += i + 1
+    for i in range(d):
+        for j in range(i + 1):
+            sample[i] += scale * factor[i, j] * noise[j]
     return sample
 
 
