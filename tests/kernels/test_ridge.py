@@ -124,8 +124,8 @@ def test_both_ways_of_scoring_agree(dim, arms, monkeypatch):
     for x in rng.standard_normal((20, dim)):
         ridge.update(FIXED, row, x, float(x.sum()))
     expected = brute_force(row, features, 0.6)[0]
-    for limit in (0, 10**12):
-        monkeypatch.setattr(ridge, "_TOGETHER", limit)
+    for together in (lambda count, d: True, lambda count, d: False):
+        monkeypatch.setattr(ridge, "_together", together)
         score = getattr(ridge.optimistic_arm, "py_func", ridge.optimistic_arm)
         assert score(FIXED, row[np.newaxis], 0, features) == expected
 

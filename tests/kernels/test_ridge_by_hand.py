@@ -76,9 +76,9 @@ def plain(kernel):
     return getattr(kernel, "py_func", kernel)
 
 
-@pytest.mark.parametrize("work", [0, 10**9])
-def test_squares_by_hand_in_both_ways(monkeypatch, work):
-    monkeypatch.setattr(ridge, "_TOGETHER", work)
+@pytest.mark.parametrize("together", [True, False])
+def test_squares_by_hand_in_both_ways(monkeypatch, together):
+    monkeypatch.setattr(ridge, "_together", lambda count, d: together)
     pool = np.array([X, [0.0, 1.0, 0.0], [3.0, 0.0, 1.0]])
     expected = [X @ MATRIX @ X, 3.0, 18.0 - 1.5 + 1.0]
     np.testing.assert_allclose(plain(ridge.squares)(row(), pool, np.array([0, 1, 2])), expected)
@@ -89,6 +89,13 @@ def test_squares_by_hand_in_both_ways(monkeypatch, work):
     )
 
 
+@pytest.mark.parametrize(
+    ("count", "d", "together"), [(5, 30, True), (150, 1, True), (4, 40, False), (149, 1, False), (5, 29, False)]
+)
+def test_five_arms_with_150_numbers_go_together(count, d, together):
+    assert ridge._together(count, d) == together
+
+
 def best_of(bounds, means, tie, relative):
     """The best score of arms without variance, and what became of the bounds."""
     scores = np.array(bounds)
@@ -97,16 +104,16 @@ def best_of(bounds, means, tie, relative):
     return best, scores.tolist()
 
 
-@pytest.mark.parametrize("work", [0, 10**9])
-def test_arms_whose_bound_ties_with_the_best_are_scored(monkeypatch, work):
-    monkeypatch.setattr(ridge, "_TOGETHER", work)
+@pytest.mark.parametrize("together", [True, False])
+def test_arms_whose_bound_ties_with_the_best_are_scored(monkeypatch, together):
+    monkeypatch.setattr(ridge, "_together", lambda count, d: together)
     assert best_of([1.25, 1.5, 1.0], [1.0, 1.5, 0.9], 0.25, 0.0) == (1.5, [1.0, 1.5, -np.inf])
     assert best_of([-2.25, -2.0, -2.5], [-3.0, -2.0, -3.0], 0.0, 0.125) == (-2.0, [-3.0, -2.0, -np.inf])
     assert best_of([3.0, 2.9], [1.0, 2.8], 0.0, 0.0) == (2.8, [1.0, 2.8]), "the highest bound need not be the best arm"
 
 
 def test_arms_are_ruled_out_by_the_best_score_so_far(monkeypatch):
-    monkeypatch.setattr(ridge, "_TOGETHER", 10**9)
+    monkeypatch.setattr(ridge, "_together", lambda count, d: False)
     bounds, means = [4.0, 3.5, 2.5, 2.25, 2.0], [1.0, 2.5, 0.0, 0.0, 0.0]
     assert best_of(bounds, means, 0.25, 0.0) == (2.5, [1.0, 2.5, 0.0, 0.0, 2.0])
     assert best_of([-1.0, -1.5, -2.25, -2.5], [-4.0, -2.0, -9.0, -9.0], 0.0, 0.125) == (-2.0, [-4.0, -2.0, -9.0, -2.5])
@@ -156,10 +163,10 @@ def pools():
                 yield bank, theta, matrix, rng.standard_normal((arms, dim))
 
 
-@pytest.mark.parametrize("work", [0, 10**9])
+@pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("explore", [0.0, 0.5, 4.0])
-def test_the_optimistic_arm_has_the_highest_bound(monkeypatch, work, explore):
-    monkeypatch.setattr(ridge, "_TOGETHER", work)
+def test_the_optimistic_arm_has_the_highest_bound(monkeypatch, together, explore):
+    monkeypatch.setattr(ridge, "_together", lambda count, d: together)
     settings = np.array([1.0, 0.0, 0.0, 0.0, explore])
     chosen = set()
     for bank, theta, matrix, pool in pools():
@@ -172,9 +179,9 @@ def test_the_optimistic_arm_has_the_highest_bound(monkeypatch, work, explore):
     assert len(chosen) > 4
 
 
-@pytest.mark.parametrize("work", [0, 10**9])
-def test_nearly_equal_arms_tie(monkeypatch, work):
-    monkeypatch.setattr(ridge, "_TOGETHER", work)
+@pytest.mark.parametrize("together", [True, False])
+def test_nearly_equal_arms_tie(monkeypatch, together):
+    monkeypatch.setattr(ridge, "_together", lambda count, d: together)
     known = row_of(0.0, np.array([1.0]), np.eye(1))[np.newaxis]
     settings = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
     for gap, best in ((0.5 * TIE, 0), (2.0 * TIE, 1)):
@@ -189,10 +196,10 @@ def test_arms_that_only_look_good_do_not_win():
     assert ridge.optimistic_arm(settings, known, 0, np.array([[0.0, -1.0], [3.0, 0.0], [0.0, 1.0]])) == 2
 
 
-@pytest.mark.parametrize("work", [0, 10**9])
-def test_small_bonuses_count_as_much_as_large_ones(monkeypatch, work):
+@pytest.mark.parametrize("together", [True, False])
+def test_small_bonuses_count_as_much_as_large_ones(monkeypatch, together):
     """Scores .1 + .1, and 0 + .5 twice."""
-    monkeypatch.setattr(ridge, "_TOGETHER", work)
+    monkeypatch.setattr(ridge, "_together", lambda count, d: together)
     known = row_of(0.0, np.array([1.0, 0.0]), np.eye(2))[np.newaxis]
     settings = np.array([1.0, 0.0, 0.0, 0.0, 1.0])
     assert plain(ridge.optimistic_arm)(settings, known, 0, np.array([[0.1, 0.0], [0.0, 0.5], [0.0, 0.5]])) == 1
