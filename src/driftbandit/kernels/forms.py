@@ -17,9 +17,8 @@ import numpy as np
 
 from driftbandit.core import Floats, Ints
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.vectors import ARMS, weigh_line, weigh_lines, weigh_lines_twice
+from driftbandit.kernels.vectors import ARMS, WIDTH, weigh_line, weigh_lines, weigh_lines_twice
 
-_TILE = 4  # lines that go at a time
 _BLOCK = 2048  # entries of a block of lines: 16 KB, a third of a common first cache
 
 
@@ -44,14 +43,14 @@ def forms(triangle: Floats, features: Floats, picks: Ints) -> Floats:
     d = features.shape[1]
     arms = _side_by_side(features, picks)
     halves = np.zeros((len(arms), ARMS))
-    tiled = d - d % _TILE
+    tiled = d - d % WIDTH
     first = 0
     while first < tiled:
-        last = first + _TILE
+        last = first + WIDTH
         while last < tiled and (last * (last + 1) - first * (first + 1)) // 2 < _BLOCK:
-            last += _TILE
+            last += WIDTH
         for g in range(0, len(arms), 2):
-            for i in range(first, last, _TILE):
+            for i in range(first, last, WIDTH):
                 if g + 1 < len(arms):
                     weigh_lines_twice(triangle, i * (i + 1) // 2, i, arms, g, halves)
                 else:

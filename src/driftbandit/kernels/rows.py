@@ -39,7 +39,7 @@ def product(triangle: Floats, at: int, x: Floats, out: Floats) -> None:
     """Write M x into `out`, where the triangle of M begins at the place `at`."""
     d = len(x)
     tiled = d - d % WIDTH
-    for i in range(0, tiled, 4):
+    for i in range(0, tiled, WIDTH):
         p, q, r, s = meet_lines(triangle, at, i, i, x, out)
         a, b, c, e = at + i, at + 2 * i + 1, at + 3 * i + 3, at + 4 * i + 6  # column i of the four lines
         of_p, of_q, of_r, of_s = x[i], x[i + 1], x[i + 2], x[i + 3]
@@ -65,9 +65,9 @@ def fade_outer(triangle: Floats, at: int, w: Floats, fade: float) -> None:
     """M <- fade * M - w w', where the triangle of M begins at the place `at`."""
     d = len(w)
     tiled = d - d % WIDTH
-    for i in range(0, tiled, 4):
+    for i in range(0, tiled, WIDTH):
         fade_lines(triangle, at, i, i, w, fade)
-        for k in range(4):
+        for k in range(WIDTH):
             at += i
             for j in range(k + 1):
                 triangle[at + j] = fade * triangle[at + j] - w[i + k] * w[i + j]
