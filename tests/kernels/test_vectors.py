@@ -18,7 +18,7 @@ def product(numbers, at, x, out):
 
 @jit
 def fade_outer(numbers, at, w, fade):
-    rows.fade_outer(numbers, at, w, fade)
+    rows.fade_outer(numbers, at, w, fade, -1.0)
 
 
 @jit
@@ -27,8 +27,8 @@ def dot(a, at, b, first, count):
 
 
 @jit
-def add(total, at, factor, part, first, count):
-    vectors.add(total, at, factor, part, first, count)
+def combine(total, at, keep, factor, part, first, count):
+    vectors.combine(total, at, keep, factor, part, first, count)
 
 
 def framed(numbers):
@@ -61,8 +61,8 @@ def test_dots_and_sums(count):
     a, b = rng.standard_normal(count), rng.standard_normal(count)
     assert dot(framed(a), AT, b, 0, count) == pytest.approx(a @ b)
     total = framed(a)
-    add(total, AT, -0.5, framed(b), AT, count)
-    np.testing.assert_allclose(total, framed(a - 0.5 * b))
+    combine(total, AT, 0.75, -0.5, framed(b), AT, count)
+    np.testing.assert_allclose(total, framed(0.75 * a - 0.5 * b))
 
 
 def test_numbers_outside_do_not_matter():

@@ -13,7 +13,7 @@ import numpy as np
 
 from driftbandit.core import TIE, Floats
 from driftbandit.kernels import draws, frames, mixture
-from driftbandit.kernels.compile import copy_into, fill_in, finite, jit
+from driftbandit.kernels.compile import borrow, copy_into, fill_in, finite, jit
 from driftbandit.kernels.drift import (
     EXPLORE,
     EXPLORE_MOST,
@@ -29,6 +29,7 @@ from driftbandit.kernels.drift import (
 )
 from driftbandit.kernels.ridge import THETA, score_best, squares
 from driftbandit.kernels.scales import ANCHORED, FIRST_SQUARE, MEMO, REWARD_SQUARES, ROUNDS, SPREAD, TRIED
+from driftbandit.kernels.vectors import weigh_arm
 
 _SHOWN = 32  # arms of a large pool, evenly spaced, that show how much is known of it
 
@@ -67,6 +68,7 @@ def _score(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int
     While nothing useful is known, the mean is 0 and the deviation is |x|. With many answers `pending`, a score is the
     mean under weights drawn from the mixture.
     """
+    rules, memo, bank, pool = borrow(rules), borrow(memo), borrow(bank), borrow(pool)
     experts = len(rules) - RULES
     units = units_of(memo, experts)
     count, d = len(pool), len(units)
@@ -81,12 +83,10 @@ def _score(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int
         draws.draw(model, rules[EXPLORE], int(memo[ROUNDS]) + pending, d)
     of_arms = np.empty((2, count))
     scores, sizes = of_arms[0], of_arms[1]
+    numbers = features.reshape(features.size)
     largest, least = 0.0, math.inf
     for k in range(count):
-        mean, size = 0.0, 0.0
-        for i in range(d):
-            mean += features[k, i] * model[THETA + i]
-            size += (features[k, i] * units[i]) ** 2
+        mean, size = weigh_arm(numbers, k * d, model, THETA, units)
         if not finite(size):
             return finish(scores, False)
         scores[k], sizes[k] = mean, size

@@ -21,7 +21,7 @@ import numpy as np
 
 from driftbandit.core import Floats
 from driftbandit.kernels import evidence, mixture, young
-from driftbandit.kernels.compile import copy_into, finite, jit
+from driftbandit.kernels.compile import borrow, copy_into, finite, jit
 from driftbandit.kernels.experts import learn_expert, start_experts
 from driftbandit.kernels.ridge import COUNT, LARGEST_SQUARE, THETA
 from driftbandit.kernels.rows import absorb, multiply
@@ -100,6 +100,7 @@ def _vector(memo: Floats, experts: int, which: int) -> Floats:
 @jit
 def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -> int:
     """Learn one reward; 1 if it raised an alarm, whose numbers are then in `memo`, else 0, or NOT_USABLE."""
+    rules, memo, bank, x = borrow(rules), borrow(memo), borrow(bank), borrow(x)
     experts = len(rules) - RULES
     units = units_of(memo, experts)
     d = len(units)
@@ -237,9 +238,14 @@ def _learn_models(
     noise = memo[NOISE]
     rows, width = bank.reshape(bank.size), bank.shape[1]
     if memo[EXPERTS_LIVE] > 0.0:  # before the elder learns, to which they revert
+        lifted = np.empty(len(x))
+        for i in range(len(x)):
+            lifted[i] = units[i] * units[i] * x[i]
         for m in range(1, len(errors)):
             at = (INCUMBENT + m) * width
-            errors[m], variances[m] = learn_expert(rows, at, ELDER * width, units, x, reward, z, keep[m - 1], memo)
+            errors[m], variances[m] = learn_expert(
+                rows, at, ELDER * width, units, x, lifted, reward, z, keep[m - 1], memo
+            )
     spread = 1.0
     for model in (ELDER, INCUMBENT):
         mean, square = multiply(rows, model * width, x, z)

@@ -7,14 +7,12 @@ they have started. An expert with a memory of M rounds keeps 1 - 1 / M of what i
 
 from __future__ import annotations
 
-import math
-
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit, jit_inside
 from driftbandit.kernels.ridge import COUNT, THETA
 from driftbandit.kernels.rows import fade_outer, product
 from driftbandit.kernels.scales import ALL_COUNT, EXPERTS_LIVE, NOISE, ROUNDS, SHRINK, SPREAD, TASTE
-from driftbandit.kernels.vectors import add, dot
+from driftbandit.kernels.vectors import combine, dot
 
 BELIEVES = 64
 """Rewards after which it no longer matters what was believed before the first."""
@@ -24,12 +22,22 @@ _EXPERT_SPREAD = 0.3  # prior variance of an expert's weights, in units of an av
 
 @jit_inside
 def learn_expert(
-    rows: Floats, at: int, elder: int, units: Floats, x: Floats, reward: float, z: Floats, keep: float, memo: Floats
+    rows: Floats,
+    at: int,
+    elder: int,
+    units: Floats,
+    x: Floats,
+    lifted: Floats,
+    reward: float,
+    z: Floats,
+    keep: float,
+    memo: Floats,
 ) -> tuple[float, float]:
     """Let an expert drift towards the elder's (shrunken) weights and into doubt, then learn the reward.
 
-    `at` and `elder` are the places in `rows` at which their rows begin. Drift turns a covariance P into keep^2 P + lift
-    * diag(units^2). Drift and learning are done in one pass. Returns the error and its variance.
+    `at` and `elder` are the places in `rows` at which their rows begin, `lifted` is units^2 * x. Drift turns a
+    covariance P into keep^2 P + lift * diag(units^2). Drift and learning are done in one pass. Returns the error and
+    its variance.
     """
     d = len(x)
     fade = keep * keep
@@ -37,16 +45,11 @@ def learn_expert(
     pull = (1.0 - keep) * memo[SHRINK]
     theta, matrix = at + THETA, at + THETA + d
     product(rows, matrix, x, z)
-    for i in range(d):
-        rows[theta + i] = keep * rows[theta + i] + pull * rows[elder + THETA + i]
-    for i in range(d):
-        z[i] = fade * z[i] + lift * units[i] * units[i] * x[i]
+    combine(rows, theta, keep, pull, rows, elder + THETA, d)
+    combine(z, 0, fade, lift, lifted, 0, d)
     error, variance = reward - dot(rows, theta, x, 0, d), memo[NOISE] + max(dot(z, 0, x, 0, d), 0.0)
-    shrink = 1.0 / math.sqrt(variance)
-    add(rows, theta, error / variance, z, 0, d)
-    for i in range(d):
-        z[i] *= shrink
-    fade_outer(rows, matrix, z, fade)
+    combine(rows, theta, 1.0, error / variance, z, 0, d)
+    fade_outer(rows, matrix, z, fade, -1.0 / variance)
     for i in range(d):
         rows[matrix + i] += lift * units[i] * units[i]
         matrix += i + 1

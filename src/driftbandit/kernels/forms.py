@@ -17,7 +17,7 @@ import numpy as np
 
 from driftbandit.core import Floats, Ints
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.vectors import ARMS, WIDTH, weigh_line, weigh_lines, weigh_lines_twice
+from driftbandit.kernels.vectors import ARMS, WIDTH, turn, weigh_line, weigh_lines, weigh_lines_twice
 
 _BLOCK = 2048  # entries of a block of lines: 16 KB, a third of a common first cache
 
@@ -70,9 +70,15 @@ def _side_by_side(features: Floats, picks: Ints) -> Floats:
     """The picked arms in groups of `ARMS`, each arm a column of its group; the last arm fills up the last group."""
     d, last = features.shape[1], len(picks) - 1
     arms = np.empty((last // ARMS + 1, d, ARMS))
-    for g in range(len(arms)):
-        for k in range(ARMS):
-            x = features[picks[min(g * ARMS + k, last)]]
-            for j in range(d):
-                arms[g, j, k] = x[j]
+    numbers, result = features.reshape(features.size), arms.reshape(arms.size)
+    tiled = d - d % WIDTH
+    for k in range(0, len(arms) * ARMS, WIDTH):
+        p, q = picks[min(k, last)] * d, picks[min(k + 1, last)] * d
+        r, s = picks[min(k + 2, last)] * d, picks[min(k + 3, last)] * d
+        at = k // ARMS * d * ARMS + k % ARMS
+        turn(numbers, p, q, r, s, tiled, result, at)
+        for j in range(tiled, d):
+            place = at + j * ARMS
+            result[place], result[place + 1] = numbers[p + j], numbers[q + j]
+            result[place + 2], result[place + 3] = numbers[r + j], numbers[s + j]
     return arms

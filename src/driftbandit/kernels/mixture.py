@@ -29,7 +29,7 @@ from driftbandit.kernels.scales import (
     are_clicks,
     click_rate,
 )
-from driftbandit.kernels.vectors import add
+from driftbandit.kernels.vectors import combine
 
 _CHUNK = 2048  # numbers blended at a time: they stay in the fastest cache
 _LIGHT = 1e-3  # a model with less weight does not act
@@ -60,8 +60,8 @@ def blend(memo: Floats, weights: Floats, rows: Floats, mix: bool, d: int) -> Flo
             if weight < _LIGHT:
                 continue
             if first == THETA + d:
-                add(result, THETA, weight, numbers, at + THETA, d)
-            add(result, first, weight * memo[NOISE] if m == 0 else weight, numbers, at + first, last - first)
+                combine(result, THETA, 1.0, weight, numbers, at + THETA, d)
+            combine(result, first, 1.0, weight * memo[NOISE] if m == 0 else weight, numbers, at + first, last - first)
     return result
 
 

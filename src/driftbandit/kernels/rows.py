@@ -7,12 +7,10 @@ the service makes models of other policies anew from logs of earlier versions, b
 
 from __future__ import annotations
 
-import math
-
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit_inside
 from driftbandit.kernels.ridge import COUNT, THETA
-from driftbandit.kernels.vectors import WIDTH, add, dot, fade_line, fade_lines, meet_line, meet_lines
+from driftbandit.kernels.vectors import WIDTH, combine, dot, fade_line, fade_lines, meet_line, meet_lines
 
 
 @jit_inside
@@ -25,12 +23,10 @@ def multiply(rows: Floats, at: int, x: Floats, z: Floats) -> tuple[float, float]
 
 @jit_inside
 def absorb(rows: Floats, at: int, z: Floats, error: float, variance: float) -> None:
-    """Absorb one reward into the row that begins at `at`, as `ridge.absorb` does. Overwrites `z`."""
-    shrink = 1.0 / math.sqrt(variance)
-    add(rows, at + THETA, error / variance, z, 0, len(z))
-    for i in range(len(z)):
-        z[i] *= shrink
-    fade_outer(rows, at + THETA + len(z), z, 1.0)
+    """Absorb one reward into the row that begins at `at`, as `ridge.absorb` does."""
+    d = len(z)
+    combine(rows, at + THETA, 1.0, error / variance, z, 0, d)
+    fade_outer(rows, at + THETA + d, z, 1.0, -1.0 / variance)
     rows[at + COUNT] += 1.0
 
 
@@ -40,17 +36,8 @@ def product(triangle: Floats, at: int, x: Floats, out: Floats) -> None:
     d = len(x)
     tiled = d - d % WIDTH
     for i in range(0, tiled, WIDTH):
-        p, q, r, s = meet_lines(triangle, at, i, i, x, out)
-        a, b, c, e = at + i, at + 2 * i + 1, at + 3 * i + 3, at + 4 * i + 6  # column i of the four lines
-        of_p, of_q, of_r, of_s = x[i], x[i + 1], x[i + 2], x[i + 3]
-        out[i] = p + triangle[a] * of_p + triangle[b] * of_q + triangle[c] * of_r + triangle[e] * of_s
-        q += triangle[b] * of_p + triangle[b + 1] * of_q
-        out[i + 1] = q + triangle[c + 1] * of_r + triangle[e + 1] * of_s
-        r += triangle[c] * of_p + triangle[c + 1] * of_q + triangle[c + 2] * of_r
-        out[i + 2] = r + triangle[e + 2] * of_s
-        s += triangle[e] * of_p + triangle[e + 1] * of_q + triangle[e + 2] * of_r
-        out[i + 3] = s + triangle[e + 3] * of_s
-        at += 4 * i + 10
+        meet_lines(triangle, at, i, x, out)
+        at += WIDTH * i + 10
     for i in range(tiled, d):
         total = meet_line(triangle, at, i, tiled, x, out)
         for j in range(tiled, i):
@@ -61,19 +48,15 @@ def product(triangle: Floats, at: int, x: Floats, out: Floats) -> None:
 
 
 @jit_inside
-def fade_outer(triangle: Floats, at: int, w: Floats, fade: float) -> None:
-    """M <- fade * M - w w', where the triangle of M begins at the place `at`."""
+def fade_outer(triangle: Floats, at: int, w: Floats, fade: float, factor: float) -> None:
+    """M <- fade * M + factor * w w', where the triangle of M begins at the place `at`."""
     d = len(w)
     tiled = d - d % WIDTH
     for i in range(0, tiled, WIDTH):
-        fade_lines(triangle, at, i, i, w, fade)
-        for k in range(WIDTH):
-            at += i
-            for j in range(k + 1):
-                triangle[at + j] = fade * triangle[at + j] - w[i + k] * w[i + j]
-            at += k + 1
+        fade_lines(triangle, at, i, w, fade, factor)
+        at += WIDTH * i + 10
     for i in range(tiled, d):
-        fade_line(triangle, at, i, tiled, w, fade)
+        fade_line(triangle, at, i, tiled, w, fade, factor)
         for j in range(tiled, i + 1):
-            triangle[at + j] = fade * triangle[at + j] - w[i] * w[j]
+            triangle[at + j] = fade * triangle[at + j] + factor * w[i] * w[j]
         at += i + 1

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
@@ -69,6 +70,34 @@ class _Writer:
         """Overwrite the numbers there."""
         self.builder.store(vector, self.builder.bitcast(place, self.vector.as_pointer())).align = 8
 
+    def load_first(self, place: Any, count: int) -> Any:
+        """A vector of the first `count` numbers there, up to `WIDTH`, and 0 for the others."""
+        if count == self.width:
+            return self.load(place)
+        result = self.zero
+        if count > 1:
+            result = self.pick(_Writer(self.context, self.builder, 2).load(place), (0, 1, 2, 3))
+        if count % 2:
+            last = self.builder.load(self.place(place, count - 1))
+            result = self.builder.insert_element(result, last, ir.Constant(_SHORT, count - 1))
+        return result
+
+    def store_first(self, vector: Any, place: Any, count: int) -> None:
+        """Overwrite the first `count` numbers there, up to `WIDTH`."""
+        if count == self.width:
+            self.store(vector, place)
+            return
+        if count > 1:
+            _Writer(self.context, self.builder, 2).store(self.pick(vector, (0, 1)), place)
+        if count % 2:
+            last = self.builder.extract_element(vector, ir.Constant(_SHORT, count - 1))
+            self.builder.store(last, self.place(place, count - 1))
+
+    def pick(self, a: Any, which: Sequence[int], b: Any = None) -> Any:
+        """A vector of these numbers of `a` and, counted on, of `b`, which is 0 if not given."""
+        b = ir.Constant(a.type, None) if b is None else b
+        return self.builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_SHORT, len(which)), list(which)))
+
     def spread(self, number: Any) -> Any:
         """A vector of equal numbers."""
         nothing = ir.Constant(ir.VectorType(number.type, self.width), ir.Undefined)
@@ -79,9 +108,13 @@ class _Writer:
         """a * b."""
         return self.builder.fmul(a, b, flags=_FAST)
 
+    def add(self, a: Any, b: Any) -> Any:
+        """a + b."""
+        return self.builder.fadd(a, b, flags=_FAST)
+
     def plus(self, total: Any, a: Any, b: Any) -> Any:
         """total + a * b."""
-        return self.builder.fadd(total, self.times(a, b), flags=_FAST)
+        return self.add(total, self.times(a, b))
 
     def sum(self, vector: Any) -> Any:
         """The sum of a vector's numbers."""
@@ -90,6 +123,17 @@ class _Writer:
             self.builder.module, ir.FunctionType(_FLOAT, [_FLOAT, self.vector]), name
         )
         return self.builder.call(reduce, [ir.Constant(_FLOAT, 0.0), vector], fastmath=_FAST)
+
+    def turned(self, a: Any, b: Any, c: Any, e: Any) -> list[Any]:
+        """The columns of the matrix whose lines are these four vectors."""
+        even, odd, low, high = (0, 4, 2, 6), (1, 5, 3, 7), (0, 1, 4, 5), (2, 3, 6, 7)
+        pairs = [(self.pick(a, which, b), self.pick(c, which, e)) for which in (even, odd)]
+        return [self.pick(p, which, q) for which in (low, high) for p, q in pairs]
+
+    def sums(self, vectors: Sequence[Any]) -> Any:
+        """A vector of the sums of four vectors."""
+        a, b, c, e = self.turned(*vectors)
+        return self.add(self.add(a, b), self.add(c, e))
 
     def loop(
         self, stop: Any, step: int, first: Sequence[Any], body: Callable[[Any, Sequence[Any]], list[Any]]
@@ -112,61 +156,103 @@ class _Writer:
         return last
 
 
-def _meeting(count: int) -> Callable[..., Any]:
-    """Instructions of `meet_lines`, for so many lines."""
+def _met(write: _Writer, lines: Sequence[Any], own: Sequence[Any], stop: Any, x: Any, z: Any) -> list[Any]:
+    """What lines contribute by their columns before `stop`: to z there, and, in vectors to be summed, to themselves."""
 
-    def typed(context: Any, triangle: Any, at: Any, i: Any, stop: Any, x: Any, z: Any) -> Any:
-        result: Any = types.UniTuple(types.float64, count) if count > 1 else types.float64  # type: ignore[no-untyped-call]
+    def body(j: Any, totals: Sequence[Any]) -> list[Any]:
+        parts = [write.load(write.place(line, j)) for line in lines]
+        of_x, place = write.load(write.place(x, j)), write.place(z, j)
+        of_z = write.load(place)
+        for part, factor in zip(parts, own, strict=True):
+            of_z = write.plus(of_z, part, factor)
+        write.store(of_z, place)
+        return [write.plus(total, part, of_x) for total, part in zip(totals, parts, strict=True)]
 
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            write = _Writer(context, builder)
-            triangle, at, i, stop, x, z = arguments
-            x, z = write.numbers(signature.args[4], x), write.numbers(signature.args[5], z)
-            lines = write.lines(write.numbers(signature.args[0], triangle), at, i, count)
-            own = [write.spread(builder.load(write.place(x, i, k))) for k in range(count)]
-
-            def body(j: Any, totals: Sequence[Any]) -> list[Any]:
-                parts = [write.load(write.place(line, j)) for line in lines]
-                of_x, place = write.load(write.place(x, j)), write.place(z, j)
-                of_z = write.load(place)
-                for part, factor in zip(parts, own, strict=True):
-                    of_z = write.plus(of_z, part, factor)
-                write.store(of_z, place)
-                return [write.plus(total, part, of_x) for total, part in zip(totals, parts, strict=True)]
-
-            totals = [write.sum(total) for total in write.loop(stop, WIDTH, [write.zero] * count, body)]
-            return context.make_tuple(builder, signature.return_type, totals) if count > 1 else totals[0]
-
-        return result(triangle, _PLACE, _PLACE, _PLACE, x, z), generate
-
-    return typed
+    return write.loop(stop, WIDTH, [write.zero] * len(lines), body)
 
 
-def _fading(count: int) -> Callable[..., Any]:
-    """Instructions of `fade_lines`, for so many lines."""
+def _meet_line(context: Any, triangle: Any, at: Any, i: Any, stop: Any, x: Any, z: Any) -> Any:
+    """Instructions of `meet_line`."""
 
-    def typed(context: Any, triangle: Any, at: Any, i: Any, stop: Any, w: Any, fade: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            write = _Writer(context, builder)
-            triangle, at, i, stop, w, fade = arguments
-            w, fade = write.numbers(signature.args[4], w), write.spread(fade)
-            lines = write.lines(write.numbers(signature.args[0], triangle), at, i, count)
-            own = [write.spread(builder.fneg(builder.load(write.place(w, i, k)))) for k in range(count)]
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        write = _Writer(context, builder)
+        triangle, at, i, stop, x, z = arguments
+        line = write.place(write.numbers(signature.args[0], triangle), at)
+        x, z = write.numbers(signature.args[4], x), write.numbers(signature.args[5], z)
+        own = write.spread(builder.load(write.place(x, i)))
+        return write.sum(*_met(write, [line], [own], stop, x, z))
 
-            def body(j: Any, _: Sequence[Any]) -> list[Any]:
-                places = [write.place(line, j) for line in lines]
-                faded = [write.times(fade, write.load(place)) for place in places]
-                of_w = write.load(write.place(w, j))
-                for place, part, factor in zip(places, faded, own, strict=True):
-                    write.store(write.plus(part, of_w, factor), place)
-                return []
+    return types.float64(triangle, _PLACE, _PLACE, _PLACE, x, z), generate
 
-            write.loop(stop, WIDTH, [], body)
-            return context.get_dummy_value()
 
-        return types.void(triangle, _PLACE, _PLACE, _PLACE, w, types.float64), generate
+def _meet_lines(context: Any, triangle: Any, at: Any, i: Any, x: Any, z: Any) -> Any:
+    """Instructions of `meet_lines`."""
 
-    return typed
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        write = _Writer(context, builder)
+        triangle, at, i, x, z = arguments
+        lines = write.lines(write.numbers(signature.args[0], triangle), at, i, WIDTH)
+        x, z = write.numbers(signature.args[3], x), write.numbers(signature.args[4], z)
+        own = [write.spread(builder.load(write.place(x, i, k))) for k in range(WIDTH)]
+        totals = _met(write, lines, own, i, x, z)
+        of_x, above = write.load(write.place(x, i)), write.zero
+        for k in range(WIDTH):  # columns i to i + 3, the last of which is the diagonal's
+            part = write.load_first(write.place(lines[k], i), k + 1)
+            totals[k] = write.plus(totals[k], part, of_x)
+            above = write.plus(above, write.pick(part, [j if j < k else WIDTH for j in range(WIDTH)]), own[k])
+        write.store(write.add(write.sums(totals), above), write.place(z, i))
+        return context.get_dummy_value()
+
+    return types.void(triangle, _PLACE, _PLACE, x, z), generate
+
+
+def _fade(write: _Writer, lines: Sequence[Any], own: Sequence[Any], stop: Any, w: Any, fade: Any) -> None:
+    """Fade the columns of lines before `stop`, and add `own` times w."""
+
+    def body(j: Any, _: Sequence[Any]) -> list[Any]:
+        places = [write.place(line, j) for line in lines]
+        faded = [write.times(fade, write.load(place)) for place in places]
+        of_w = write.load(write.place(w, j))
+        for place, part, factor in zip(places, faded, own, strict=True):
+            write.store(write.plus(part, of_w, factor), place)
+        return []
+
+    write.loop(stop, WIDTH, [], body)
+
+
+def _fade_line(context: Any, triangle: Any, at: Any, i: Any, stop: Any, w: Any, fade: Any, factor: Any) -> Any:
+    """Instructions of `fade_line`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        write = _Writer(context, builder)
+        triangle, at, i, stop, w, fade, factor = arguments
+        line = write.place(write.numbers(signature.args[0], triangle), at)
+        w = write.numbers(signature.args[4], w)
+        own = write.spread(write.times(factor, builder.load(write.place(w, i))))
+        _fade(write, [line], [own], stop, w, write.spread(fade))
+        return context.get_dummy_value()
+
+    return types.void(triangle, _PLACE, _PLACE, _PLACE, w, types.float64, types.float64), generate
+
+
+def _fade_lines(context: Any, triangle: Any, at: Any, i: Any, w: Any, fade: Any, factor: Any) -> Any:
+    """Instructions of `fade_lines`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        write = _Writer(context, builder)
+        triangle, at, i, w, fade, factor = arguments
+        lines = write.lines(write.numbers(signature.args[0], triangle), at, i, WIDTH)
+        w, fade = write.numbers(signature.args[3], w), write.spread(fade)
+        own = [write.spread(write.times(factor, builder.load(write.place(w, i, k)))) for k in range(WIDTH)]
+        _fade(write, lines, own, i, w, fade)
+        of_w = write.load(write.place(w, i))
+        for k in range(WIDTH):  # columns i to i + 3, the last of which is the diagonal's
+            place = write.place(lines[k], i)
+            faded = write.times(fade, write.load_first(place, k + 1))
+            write.store_first(write.plus(faded, of_w, own[k]), place, k + 1)
+        return context.get_dummy_value()
+
+    return types.void(triangle, _PLACE, _PLACE, w, types.float64, types.float64), generate
 
 
 def _weighing(count: int, groups: int) -> Callable[..., Any]:
@@ -212,6 +298,51 @@ def _weighing(count: int, groups: int) -> Callable[..., Any]:
     return typed
 
 
+def _turn(context: Any, features: Any, a: Any, b: Any, c: Any, e: Any, stop: Any, arms: Any, at: Any) -> Any:
+    """Instructions of `turn`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        write = _Writer(context, builder)
+        features, *starts, stop, arms, at = arguments
+        features, arms = write.numbers(signature.args[0], features), write.numbers(signature.args[6], arms)
+        lines = [write.place(features, start) for start in starts]
+
+        def body(j: Any, _: Sequence[Any]) -> list[Any]:
+            columns = write.turned(*(write.load(write.place(line, j)) for line in lines))
+            first = write.place(arms, at, builder.mul(j, ir.Constant(_INT, ARMS)))
+            for k, column in enumerate(columns):
+                write.store(column, write.place(first, k * ARMS))
+            return []
+
+        write.loop(stop, WIDTH, [], body)
+        return context.get_dummy_value()
+
+    return types.void(features, *[_PLACE] * 5, arms, _PLACE), generate
+
+
+def _weigh_arm(context: Any, features: Any, at: Any, theta: Any, first: Any, units: Any, stop: Any) -> Any:
+    """Instructions of `_weigh_arm_whole`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        write = _Writer(context, builder)
+        features, at, theta, first, units, stop = arguments
+        x = write.place(write.numbers(signature.args[0], features), at)
+        theta = write.place(write.numbers(signature.args[2], theta), first)
+        units = write.numbers(signature.args[4], units)
+
+        def body(j: Any, totals: Sequence[Any]) -> list[Any]:
+            of_x = write.load(write.place(x, j))
+            sized = write.times(of_x, write.load(write.place(units, j)))
+            mean = write.plus(totals[0], of_x, write.load(write.place(theta, j)))
+            return [mean, write.plus(totals[1], sized, sized)]
+
+        totals = write.loop(stop, WIDTH, [write.zero] * 2, body)
+        return context.make_tuple(builder, signature.return_type, [write.sum(total) for total in totals])
+
+    pair: Any = types.UniTuple(types.float64, 2)  # type: ignore[no-untyped-call]
+    return pair(features, _PLACE, theta, _PLACE, units, _PLACE), generate
+
+
 def _dot(context: Any, a: Any, at: Any, b: Any, first: Any, stop: Any) -> Any:
     """Instructions of `_dot_whole`."""
 
@@ -230,25 +361,26 @@ def _dot(context: Any, a: Any, at: Any, b: Any, first: Any, stop: Any) -> Any:
     return types.float64(a, _PLACE, b, _PLACE, _PLACE), generate
 
 
-def _add(context: Any, total: Any, at: Any, factor: Any, part: Any, first: Any, stop: Any) -> Any:
-    """Instructions of `_add_whole`."""
+def _combine(context: Any, total: Any, at: Any, keep: Any, factor: Any, part: Any, first: Any, stop: Any) -> Any:
+    """Instructions of `_combine_whole`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         write = _Writer(context, builder)
-        total, at, factor, part, first, stop = arguments
+        total, at, keep, factor, part, first, stop = arguments
         total = write.place(write.numbers(signature.args[0], total), at)
-        part = write.place(write.numbers(signature.args[3], part), first)
-        factor = write.spread(factor)
+        part = write.place(write.numbers(signature.args[4], part), first)
+        keep, factor = write.spread(keep), write.spread(factor)
 
         def body(j: Any, _: Sequence[Any]) -> list[Any]:
             place = write.place(total, j)
-            write.store(write.plus(write.load(place), factor, write.load(write.place(part, j))), place)
+            kept = write.times(keep, write.load(place))
+            write.store(write.plus(kept, factor, write.load(write.place(part, j))), place)
             return []
 
         write.loop(stop, WIDTH, [], body)
         return context.get_dummy_value()
 
-    return types.void(total, _PLACE, types.float64, part, _PLACE, _PLACE), generate
+    return types.void(total, _PLACE, types.float64, types.float64, part, _PLACE, _PLACE), generate
 
 
 def _compiled_as(typed: Callable[..., Any]) -> Callable[[F], F]:
@@ -260,7 +392,7 @@ def _compiled_as(typed: Callable[..., Any]) -> Callable[[F], F]:
     return replace
 
 
-@_compiled_as(_meeting(1))
+@_compiled_as(_meet_line)
 def meet_line(triangle: Floats, at: int, i: int, stop: int, x: Floats, z: Floats) -> float:
     """Add what line i contributes to M x by its columns before `stop`, a multiple of `WIDTH`.
 
@@ -271,23 +403,28 @@ def meet_line(triangle: Floats, at: int, i: int, stop: int, x: Floats, z: Floats
     return float(part @ x[:stop])
 
 
-@_compiled_as(_meeting(4))
-def meet_lines(triangle: Floats, at: int, i: int, stop: int, x: Floats, z: Floats) -> tuple[float, ...]:
-    """As `meet_line`, for lines i to i + 3."""
-    return tuple(meet_line(triangle, at + k * i + k * (k + 1) // 2, i + k, stop, x, z) for k in range(4))
+@_compiled_as(_meet_lines)
+def meet_lines(triangle: Floats, at: int, i: int, x: Floats, z: Floats) -> None:
+    """Let lines i to i + 3, where i is a multiple of `WIDTH`, contribute to M x: add to `z` before i, write from i on."""
+    for line in range(i, i + WIDTH):
+        part = triangle[at : at + line + 1]
+        z[:line] += part[:line] * x[line]
+        z[line] = part @ x[: line + 1]
+        at += line + 1
 
 
-@_compiled_as(_fading(1))
-def fade_line(triangle: Floats, at: int, i: int, stop: int, w: Floats, fade: float) -> None:
-    """M <- fade * M - w w' in the columns of line i before `stop`, a multiple of `WIDTH`."""
-    triangle[at : at + stop] = fade * triangle[at : at + stop] - w[i] * w[:stop]
+@_compiled_as(_fade_line)
+def fade_line(triangle: Floats, at: int, i: int, stop: int, w: Floats, fade: float, factor: float) -> None:
+    """M <- fade * M + factor * w w' in the columns of line i before `stop`, a multiple of `WIDTH`."""
+    triangle[at : at + stop] = fade * triangle[at : at + stop] + factor * w[i] * w[:stop]
 
 
-@_compiled_as(_fading(4))
-def fade_lines(triangle: Floats, at: int, i: int, stop: int, w: Floats, fade: float) -> None:
-    """As `fade_line`, for lines i to i + 3."""
-    for k in range(4):
-        fade_line(triangle, at + k * i + k * (k + 1) // 2, i + k, stop, w, fade)
+@_compiled_as(_fade_lines)
+def fade_lines(triangle: Floats, at: int, i: int, w: Floats, fade: float, factor: float) -> None:
+    """M <- fade * M + factor * w w' in lines i to i + 3, where i is a multiple of `WIDTH`."""
+    for line in range(i, i + WIDTH):
+        fade_line(triangle, at, line, line + 1, w, fade, factor)
+        at += line + 1
 
 
 @_compiled_as(_weighing(1, 1))
@@ -311,6 +448,35 @@ def weigh_lines_twice(triangle: Floats, at: int, i: int, arms: Floats, group: in
         weigh_lines(triangle, at, i, arms, each, halves)
 
 
+@_compiled_as(_turn)
+def turn(features: Floats, a: int, b: int, c: int, e: int, stop: int, arms: Floats, at: int) -> None:
+    """Copy the first `stop` numbers, a multiple of `WIDTH`, of the four arms that begin at `a`, `b`, `c` and `e`.
+
+    They become columns of a matrix with `ARMS` columns whose first number is at the place `at` of `arms`.
+    """
+    for column, start in enumerate((a, b, c, e)):
+        arms[at + column :: ARMS][:stop] = features[start : start + stop]
+
+
+@_compiled_as(_weigh_arm)
+def _weigh_arm_whole(
+    features: Floats, at: int, theta: Floats, first: int, units: Floats, stop: int
+) -> tuple[float, float]:
+    x = features[at : at + stop]
+    return float(x @ theta[first : first + stop]), float(np.sum((x * units[:stop]) ** 2))
+
+
+@jit_inside
+def weigh_arm(features: Floats, at: int, theta: Floats, first: int, units: Floats) -> tuple[float, float]:
+    """theta'x, where theta begins at the place `first`, and |units * x|^2, of the arm that begins at the place `at`."""
+    whole = len(units) - len(units) % WIDTH
+    mean, size = _weigh_arm_whole(features, at, theta, first, units, whole)
+    for i in range(whole, len(units)):
+        mean += features[at + i] * theta[first + i]
+        size += (features[at + i] * units[i]) ** 2
+    return mean, size
+
+
 @_compiled_as(_dot)
 def _dot_whole(a: Floats, at: int, b: Floats, first: int, stop: int) -> float:
     return float(a[at : at + stop] @ b[first : first + stop])
@@ -326,15 +492,15 @@ def dot(a: Floats, at: int, b: Floats, first: int, count: int) -> float:
     return total
 
 
-@_compiled_as(_add)
-def _add_whole(total: Floats, at: int, factor: float, part: Floats, first: int, stop: int) -> None:
-    total[at : at + stop] += factor * part[first : first + stop]
+@_compiled_as(_combine)
+def _combine_whole(total: Floats, at: int, keep: float, factor: float, part: Floats, first: int, stop: int) -> None:
+    total[at : at + stop] = keep * total[at : at + stop] + factor * part[first : first + stop]
 
 
 @jit_inside
-def add(total: Floats, at: int, factor: float, part: Floats, first: int, count: int) -> None:
-    """Add `factor` times `count` numbers of `part`, from `first` on, to those of `total` from `at` on."""
+def combine(total: Floats, at: int, keep: float, factor: float, part: Floats, first: int, count: int) -> None:
+    """Let `count` numbers of `total`, from `at` on, be `keep` times themselves plus `factor` times those of `part`."""
     whole = count - count % WIDTH
-    _add_whole(total, at, factor, part, first, whole)
+    _combine_whole(total, at, keep, factor, part, first, whole)
     for i in range(whole, count):
-        total[at + i] += factor * part[first + i]
+        total[at + i] = keep * total[at + i] + factor * part[first + i]
