@@ -18,7 +18,7 @@ def product(numbers, at, x, out):
 
 @jit
 def fade_outer(numbers, at, w, fade):
-    rows.fade_outer(numbers, at, w, fade, -1.0)
+    rows.fade_outer(numbers, at, w, fade)
 
 
 @jit

@@ -49,7 +49,7 @@ def jit(function: F) -> F:
     Numba writes the cache beside the source, or into the user's cache directory if the install is read-only. If neither
     can be written, the kernel is compiled anew in every process.
     """
-    return _cached(function, inside=False)
+    return _cached(function)
 
 
 def jit_inside(function: F) -> F:
@@ -57,15 +57,24 @@ def jit_inside(function: F) -> F:
 
     Calls hand over arrays in many numbers, which takes as long as the work on a model with few features.
     """
-    return _cached(function, inside=True)
+    return _cached(function, forceinline=True)
 
 
-def _cached(function: F, *, inside: bool) -> F:
-    function.__qualname__ += f"-{_SOURCES}"
+def jit_into(function: F) -> F:
+    """As `jit`, for a few lines between a long kernel and its callers: they are compiled with the callers only.
+
+    Numba compiles a kernel again for every kernel that calls it, and for those that call these; with DriftUCB's
+    `learn`, each takes seconds.
+    """
+    return _cached(function, inline="always")
+
+
+def _cached(function: F, **options: Any) -> F:
+    function.__qualname__ += f"_{_SOURCES}"
     try:
-        return _compile(function, cache=True, inside=inside)
+        return _compile(function, cache=True, **options)
     except RuntimeError:  # Numba found no place for its cache
-        return _compile(function, cache=False, inside=inside)
+        return _compile(function, cache=False, **options)
 
 
 def fill_in(template: F, name: str, **kernels: Callable[..., Any]) -> F:
@@ -79,11 +88,8 @@ def fill_in(template: F, name: str, **kernels: Callable[..., Any]) -> F:
     return cast(F, copy)
 
 
-def _compile(function: F, *, cache: bool, inside: bool) -> F:
-    compiled = numba.njit(
-        function, cache=cache, nogil=True, fastmath=_FASTMATH, error_model="numpy", forceinline=inside
-    )
-    return cast(F, compiled)
+def _compile(function: F, **options: Any) -> F:
+    return cast(F, numba.njit(function, nogil=True, fastmath=_FASTMATH, error_model="numpy", **options))
 
 
 class _Notice(event.Listener):
@@ -152,6 +158,15 @@ def copy_into(target: Any, source: Any) -> None:
         target[i] = source[i]
 
 
+def compiled_as(typed: Callable[..., Any]) -> Callable[[F], F]:
+    """Let compiled kernels have the instructions that `typed` writes in place of a plain function."""
+
+    def replace(plain: F) -> F:
+        return plain if numba.config.DISABLE_JIT else cast(F, intrinsic(typed))  # type: ignore[attr-defined]
+
+    return replace
+
+
 def _unowned(context: Any, array: Any) -> Any:
     """Instructions of `borrow`."""
 
@@ -164,14 +179,12 @@ def _unowned(context: Any, array: Any) -> Any:
     return array(array), generate
 
 
-def _itself(array: Any) -> Any:
+@compiled_as(_unowned)
+def borrow(array: Any) -> Any:
+    """The same array, without Numba counting who uses it and its parts.
+
+    Every count is an atomic instruction, which waits for all earlier ones; together they took a quarter of the time of
+    models with few features. Only for arguments, which live on after the call: an array that a kernel made would be
+    freed while it is used. No part of a borrowed array may be returned to Python.
+    """
     return array
-
-
-borrow = _itself if numba.config.DISABLE_JIT else intrinsic(_unowned)  # type: ignore[attr-defined]
-"""An array of the caller's, without Numba counting who uses it and its parts.
-
-Every count is an atomic instruction, for which all earlier ones are waited for; together they took a quarter of the
-time of a model with few features. Only for arguments: they live on after the call, while an array that a kernel made
-itself would be freed under its feet. Parts of a borrowed array must not be returned to Python.
-"""

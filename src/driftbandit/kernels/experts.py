@@ -7,10 +7,12 @@ they have started. An expert with a memory of M rounds keeps 1 - 1 / M of what i
 
 from __future__ import annotations
 
+import math
+
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit, jit_inside
 from driftbandit.kernels.ridge import COUNT, THETA
-from driftbandit.kernels.rows import fade_outer, product
+from driftbandit.kernels.rows import fade_outer, product, scale
 from driftbandit.kernels.scales import ALL_COUNT, EXPERTS_LIVE, NOISE, ROUNDS, SHRINK, SPREAD, TASTE
 from driftbandit.kernels.vectors import combine, dot
 
@@ -49,7 +51,8 @@ def learn_expert(
     combine(z, 0, fade, lift, lifted, 0, d)
     error, variance = reward - dot(rows, theta, x, 0, d), memo[NOISE] + max(dot(z, 0, x, 0, d), 0.0)
     combine(rows, theta, 1.0, error / variance, z, 0, d)
-    fade_outer(rows, matrix, z, fade, -1.0 / variance)
+    scale(z, 1.0 / math.sqrt(variance))
+    fade_outer(rows, matrix, z, fade)
     for i in range(d):
         rows[matrix + i] += lift * units[i] * units[i]
         matrix += i + 1

@@ -19,7 +19,8 @@ import numpy as np
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.ridge import THETA, absorb, multiply
+from driftbandit.kernels.ridge import THETA
+from driftbandit.kernels.rows import absorb, multiply
 
 TRIAL = 256
 """How many of the first rewards are remembered; after that the frame stays."""
@@ -182,9 +183,9 @@ def _predict(seen: Floats, units: Floats, anchor: Floats, typical: float, blind:
         if blind:
             base = earlier / t if t else seen[0, d]
         earlier += seen[t, d]
-        mean, square, _ = multiply(row, x, z)
+        mean, square = multiply(row, 0, x, z)
         error = seen[t, d] - base - mean
         if t > 0:  # nobody can predict the first one
             total = _DECAY * total + error * error
-        absorb(row, z, error, 1.0 + max(square, 0.0))
+        absorb(row, 0, z, error, 1.0 + max(square, 0.0))
     return total, row[THETA : THETA + columns]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from driftbandit.core import Floats, Ints
 from driftbandit.kernels import acting, drift, frames, pcg64, relearning, ridge, windows, young
-from driftbandit.kernels.compile import fill_in, jit
+from driftbandit.kernels.compile import fill_in, jit, jit_into
 from driftbandit.kernels.scales import TRIED
 
 LEARNED, CHANGED, FULL, LEFT = range(4)
@@ -120,13 +120,13 @@ def replay_in_turn(
 # LinUCB and LinTS: (settings for choices, settings for updates, rows, rounds, words of generators) ------------------
 
 
-@jit
+@jit_into
 def _ask_linucb(state: Any, scope: int, pool: Floats, pending: int) -> int:
     act, _, rows, _, _ = state
     return ridge.optimistic_arm(act, rows, scope, pool)
 
 
-@jit
+@jit_into
 def _ask_lints(state: Any, scope: int, pool: Floats, pending: int) -> int:
     act, test, rows, _, words = state
     if not ridge.usable(pool, test[ridge.RIDGE]):  # before anything is drawn
@@ -136,7 +136,7 @@ def _ask_lints(state: Any, scope: int, pool: Floats, pending: int) -> int:
     return ridge.sampled_theta_arm(rows, scope, pool, noise, act[ridge.OFFSET])
 
 
-@jit
+@jit_into
 def _tell_ridge(state: Any, scope: int, x: Floats, reward: float) -> int:
     _, test, rows, rounds, _ = state
     if not ridge.update(test, rows[scope], x, reward):
@@ -150,13 +150,13 @@ def _tell_ridge(state: Any, scope: int, x: Floats, reward: float) -> int:
 _judge = jit(fill_in(windows.judge_round, "judge_round_of_scope", predict=ridge.predict, update=ridge.update))
 
 
-@jit
+@jit_into
 def _ask_dlinucb(state: Any, scope: int, pool: Floats, pending: int) -> int:
     act, _, banks, _, _, _, leaders, _ = state
     return ridge.optimistic_arm(act, banks[scope], leaders[scope], pool)
 
 
-@jit
+@jit_into
 def _tell_dlinucb(state: Any, scope: int, x: Floats, reward: float) -> int:
     _, test, banks, ledgers, rules, counts, leaders, rounds = state
     leader = _judge(test, banks[scope], ledgers[scope], rules, counts[scope], x, reward)
@@ -172,28 +172,28 @@ def _tell_dlinucb(state: Any, scope: int, x: Floats, reward: float) -> int:
 # DriftUCB: (rules, memos, banks, first rewards of all scopes, where a scope's begin, room for how many, rounds) -------
 
 
-@jit
+@jit_into
 def _ask_driftucb(state: Any, scope: int, pool: Floats, pending: int) -> int:
     rules, memos, banks, _, _, _, _ = state
     arm: int = acting.choose(rules, memos[scope], banks[scope], pool, pending)
     return arm
 
 
-@jit
+@jit_into
 def tell_driftucb(rules: Floats, memo: Floats, bank: Floats, seen: Floats, x: Floats, reward: float) -> int:
     """Teach a reward to a DriftUCB; `seen` is its room for the first rewards, FULL says that it needs more."""
-    if memo[TRIED] < frames.TRIAL:
-        if memo[TRIED] >= len(seen):
-            return FULL
-        fired = relearning.learn_young(rules, memo, bank, seen, x, reward)
-    else:
-        fired = drift.learn(rules, memo, bank, x, reward)
+    young = memo[TRIED] < frames.TRIAL
+    if young and memo[TRIED] >= len(seen):
+        return FULL
+    fired = drift.learn(rules, memo, bank, x, reward)
+    if young:
+        fired = relearning.remember_inside(rules, memo, bank, seen, x, reward, fired)
     if fired < 0:
         return NOT_USABLE
     return CHANGED if fired else LEARNED
 
 
-@jit
+@jit_into
 def _tell_driftucb(state: Any, scope: int, x: Floats, reward: float) -> int:
     rules, memos, banks, seen, places, rooms, rounds = state
     room, width = rooms[scope], len(x) + 1
@@ -242,7 +242,7 @@ def remember_in_turn(
     width = features.shape[1] + 1
     for i in range(start, stop):
         mine = seen[places[i] : places[i] + rooms[i] * width].reshape(rooms[i], width)
-        status[i] = relearning.remember(rules, memos[i], banks[i], mine, features[i], rewards[i], status[i])
+        status[i] = relearning.remember_inside(rules, memos[i], banks[i], mine, features[i], rewards[i], status[i])
 
 
 @jit

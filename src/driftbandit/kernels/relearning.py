@@ -8,7 +8,7 @@ import numpy as np
 
 from driftbandit.core import Floats
 from driftbandit.kernels import frames
-from driftbandit.kernels.compile import copy_into, jit
+from driftbandit.kernels.compile import copy_into, fill_in, jit, jit_into
 from driftbandit.kernels.drift import RULES, anchor_of, begin, learn, units_of
 from driftbandit.kernels.ridge import THETA
 from driftbandit.kernels.scales import (
@@ -43,70 +43,83 @@ def learn_many(rules: Floats, memo: Floats, bank: Floats, features: Floats, rewa
 
 
 @jit
-def learn_young(rules: Floats, memo: Floats, bank: Floats, seen: Floats, x: Floats, reward: float) -> int:
-    """Learn one of the first rewards, as `learn` does, and `remember` it."""
-    fired = learn(rules, memo, bank, x, reward)
-    return remember(rules, memo, bank, seen, x, reward, fired)
+def note(
+    experts: int, memo: Floats, bank: Floats, seen: Floats, x: Floats, reward: float, fired: int
+) -> tuple[int, int]:
+    """As `remember`, but if another frame is better, everything begins anew in it, with nothing learned.
+
+    Also returns the line of `seen` from which on to `relearn`, -1 if there is nothing to do.
+    """
+    if not frames.can_tell(x):
+        return fired, -1
+    count, first = int(memo[TRIED]), -1
+    copy_into(seen[count], x)
+    seen[count, -1] = reward
+    if fired < 0 or (frames.is_due(count + 1) and memo[SPREAD] == 0.0):
+        first = _begin_in_best_frame(experts, memo, bank, seen[: count + 1])
+        if fired < 0 and first < 0:
+            seen[count] = 0.0
+            return fired, -1
+        fired = max(fired, 0)
+    memo[TRIED] = count + 1
+    return fired, first
 
 
-@jit
+@jit_into
+def _begin_in_best_frame(experts: int, memo: Floats, bank: Floats, seen: Floats) -> int:
+    """Find the best frame for all rewards so far, one in each line of `seen` behind the arm's features.
+
+    If it differs from the present one, everything begins anew in it; returns the line of the first reward to learn, or
+    -1 if nothing changed. A frame that was told stays, and so does the raw one as long as all features are as good as
+    0.
+    """
+    if memo[SPREAD] > 0.0 or memo[FIRST_SQUARE] == 0.0:
+        return -1
+    d = seen.shape[1] - 1
+    sound = frames.without_odd_first(seen)
+    units, anchor = np.empty(d + 1), np.empty(d + 1)
+    columns, typical = frames.best_frame(sound, units, anchor)
+    unit = memo[FIRST_SQUARE]
+    same = columns == int(memo[COLUMNS])
+    for i in range(columns):
+        same = same and units[i] == units_of(memo, experts)[i] and anchor[i] == anchor_of(memo, experts)[i]
+    if same and typical < _TOO_LARGE * unit and unit < _TOO_LARGE * typical:
+        return -1
+    memo[COLUMNS] = float(columns)
+    memo[ANCHORED] = 1.0 if np.any(anchor != 0.0) else 0.0
+    copy_into(units_of(memo, experts), units[:columns])
+    copy_into(anchor_of(memo, experts), anchor[:columns])
+    begin(memo, bank, experts, typical)
+    return len(seen) - len(sound)
+
+
+@jit_into
+def relearn(rules: Floats, memo: Floats, bank: Floats, seen: Floats) -> None:
+    """Learn all lines of `seen` again."""
+    for t in range(len(seen)):
+        learn(rules, memo, bank, seen[t, :-1].copy(), seen[t, -1])
+
+
 def remember(rules: Floats, memo: Floats, bank: Floats, seen: Floats, x: Floats, reward: float, fired: int) -> int:
     """Remember a reward for which `learn` returned `fired`; if it is time, try frames on all rewards so far.
 
     `seen` holds a line per reward remembered, the arm's features and then the reward, and room for one more. Returns
     what `learn` returns: a reward that was not usable may be in another frame.
     """
-    if not frames.can_tell(x):
-        return fired
-    count = int(memo[TRIED])
-    copy_into(seen[count], x)
-    seen[count, -1] = reward
-    if fired < 0 or (frames.is_due(count + 1) and memo[SPREAD] == 0.0):
-        changed = try_frames(rules, memo, bank, seen[: count + 1])
-        if fired < 0 and not changed:
-            seen[count] = 0.0
-            return fired
-        fired = max(fired, 0)
-    memo[TRIED] = count + 1
+    fired, first = note(len(rules) - RULES, memo, bank, seen, x, reward, fired)
+    if first >= 0:
+        relearn(rules, memo, bank, seen[first : int(memo[TRIED])])
     return fired
 
 
-@jit
-def try_frames(rules: Floats, memo: Floats, bank: Floats, seen: Floats) -> bool:
-    """Find the best frame for all rewards so far, one in each line of `seen` behind the arm's features.
-
-    If it differs from the present one, everything is learned again in it; returns whether it does. A frame that was
-    told stays, and so does the raw one as long as all features are as good as 0.
-    """
-    experts = len(rules) - RULES
-    if memo[SPREAD] > 0.0 or memo[FIRST_SQUARE] == 0.0:
-        return False
-    d = seen.shape[1] - 1
-    seen = frames.without_odd_first(seen)
-    units, anchor = np.empty(d + 1), np.empty(d + 1)
-    columns, typical = frames.best_frame(seen, units, anchor)
-    unit = memo[FIRST_SQUARE]
-    same = columns == int(memo[COLUMNS])
-    for i in range(columns):
-        same = same and units[i] == units_of(memo, experts)[i] and anchor[i] == anchor_of(memo, experts)[i]
-    if same and typical < _TOO_LARGE * unit and unit < _TOO_LARGE * typical:
-        return False
-    memo[COLUMNS] = float(columns)
-    memo[ANCHORED] = 1.0 if np.any(anchor != 0.0) else 0.0
-    copy_into(units_of(memo, experts), units[:columns])
-    copy_into(anchor_of(memo, experts), anchor[:columns])
-    begin(memo, bank, experts, typical)
-    for t in range(len(seen)):
-        learn(rules, memo, bank, seen[t, :-1].copy(), seen[t, -1])
-    return True
+remember_inside = jit_into(fill_in(remember, "remember_inside"))
+"""`remember` for kernels. A policy calls the other, which needs no kernel that holds `learn` once more."""
 
 
 @jit
-def believe(
-    rules: Floats, memo: Floats, bank: Floats, seen: Floats, mean: Floats, spread: Floats, noise: float
-) -> None:
-    """Start from weights ~ N(mean, spread) and rewards with variance `noise`, and learn all lines of `seen` again."""
-    experts, d = len(rules) - RULES, len(mean)
+def believe(experts: int, memo: Floats, bank: Floats, mean: Floats, spread: Floats, noise: float) -> None:
+    """Begin anew, from weights ~ N(mean, spread) and rewards with variance `noise`."""
+    d = len(mean)
     typical = np.trace(spread) / d
     memo[COLUMNS], memo[ANCHORED], memo[SPREAD] = float(d), 1.0, typical
     copy_into(anchor_of(memo, experts), mean)
@@ -123,5 +136,3 @@ def believe(
             for j in range(i + 1):
                 bank[model, at + j] = spread[i, j] / noise
             at += i + 1
-    for t in range(len(seen)):
-        learn(rules, memo, bank, seen[t, :-1].copy(), seen[t, -1])

@@ -7,6 +7,8 @@ the service makes models of other policies anew from logs of earlier versions, b
 
 from __future__ import annotations
 
+import math
+
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit_inside
 from driftbandit.kernels.ridge import COUNT, THETA
@@ -23,11 +25,19 @@ def multiply(rows: Floats, at: int, x: Floats, z: Floats) -> tuple[float, float]
 
 @jit_inside
 def absorb(rows: Floats, at: int, z: Floats, error: float, variance: float) -> None:
-    """Absorb one reward into the row that begins at `at`, as `ridge.absorb` does."""
+    """Absorb one reward into the row that begins at `at`, as `ridge.absorb` does. Overwrites `z`."""
     d = len(z)
     combine(rows, at + THETA, 1.0, error / variance, z, 0, d)
-    fade_outer(rows, at + THETA + d, z, 1.0, -1.0 / variance)
+    scale(z, 1.0 / math.sqrt(variance))
+    fade_outer(rows, at + THETA + d, z, 1.0)
     rows[at + COUNT] += 1.0
+
+
+@jit_inside
+def scale(z: Floats, factor: float) -> None:
+    """Multiply all numbers of `z`; a factor of w w' is to be given as its root, because squares of z may overflow."""
+    for i in range(len(z)):
+        z[i] *= factor
 
 
 @jit_inside
@@ -48,15 +58,15 @@ def product(triangle: Floats, at: int, x: Floats, out: Floats) -> None:
 
 
 @jit_inside
-def fade_outer(triangle: Floats, at: int, w: Floats, fade: float, factor: float) -> None:
-    """M <- fade * M + factor * w w', where the triangle of M begins at the place `at`."""
+def fade_outer(triangle: Floats, at: int, w: Floats, fade: float) -> None:
+    """M <- fade * M - w w', where the triangle of M begins at the place `at`."""
     d = len(w)
     tiled = d - d % WIDTH
     for i in range(0, tiled, WIDTH):
-        fade_lines(triangle, at, i, w, fade, factor)
+        fade_lines(triangle, at, i, w, fade)
         at += WIDTH * i + 10
     for i in range(tiled, d):
-        fade_line(triangle, at, i, tiled, w, fade, factor)
+        fade_line(triangle, at, i, tiled, w, fade)
         for j in range(tiled, i + 1):
-            triangle[at + j] = fade * triangle[at + j] + factor * w[i] * w[j]
+            triangle[at + j] = fade * triangle[at + j] - w[i] * w[j]
         at += i + 1

@@ -14,7 +14,7 @@ from numba.extending import intrinsic, overload
 
 from driftbandit.core import Floats, Ints
 from driftbandit.kernels import acting, many, ridge
-from driftbandit.kernels.compile import fill_in, jit
+from driftbandit.kernels.compile import fill_in, jit, jit_into
 from driftbandit.kernels.many import ask
 
 
@@ -59,13 +59,13 @@ def choose_in_turn(
 # LinUCB and LinTS: (settings for choices, settings for updates, columns, addresses of rows, rounds) ------------------
 
 
-@jit
+@jit_into
 def _ask_linucb(state: Any, scope: int, pool: Floats, pending: int) -> int:
     act, _, columns, table, _ = state
     return ridge.optimistic_arm(act, floats_at(table[scope], 1, columns), 0, pool)
 
 
-@jit
+@jit_into
 def _tell_ridge(state: Any, scope: int, x: Floats, reward: float) -> int:
     _, test, columns, table, rounds = state
     if not ridge.update(test, floats_at(table[scope], 1, columns)[0], x, reward):
@@ -80,7 +80,7 @@ MEMO, BANK, SEEN, ROOM = range(4)
 """Columns of DriftUCB's table: addresses of memo, bank and first rewards, and for how many rewards there is room."""
 
 
-@jit
+@jit_into
 def _ask_driftucb(state: Any, scope: int, pool: Floats, pending: int) -> int:
     rules, numbers, rows, columns, table, _ = state
     memo, bank = floats_at(table[scope, MEMO], 1, numbers)[0], floats_at(table[scope, BANK], rows, columns)
@@ -88,7 +88,7 @@ def _ask_driftucb(state: Any, scope: int, pool: Floats, pending: int) -> int:
     return arm
 
 
-@jit
+@jit_into
 def _tell_driftucb(state: Any, scope: int, x: Floats, reward: float) -> int:
     rules, numbers, rows, columns, table, rounds = state
     memo, bank = floats_at(table[scope, MEMO], 1, numbers)[0], floats_at(table[scope, BANK], rows, columns)

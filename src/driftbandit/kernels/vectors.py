@@ -11,18 +11,14 @@ Line i of a triangle holds the entries (i, 0) to (i, i) of a symmetric matrix M;
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import types
-from numba.extending import intrinsic
 
 from driftbandit.core import Floats
-from driftbandit.kernels.compile import jit_inside
-
-F = TypeVar("F", bound=Callable[..., Any])
+from driftbandit.kernels.compile import compiled_as, jit_inside
 
 WIDTH = 4
 """Numbers, and lines of a triangle, at a time."""
@@ -207,7 +203,7 @@ def _meet_lines(context: Any, triangle: Any, at: Any, i: Any, x: Any, z: Any) ->
 
 
 def _fade(write: _Writer, lines: Sequence[Any], own: Sequence[Any], stop: Any, w: Any, fade: Any) -> None:
-    """Fade the columns of lines before `stop`, and add `own` times w."""
+    """Fade the columns of lines before `stop`, and add `own`, the numbers of -w there, times w."""
 
     def body(j: Any, _: Sequence[Any]) -> list[Any]:
         places = [write.place(line, j) for line in lines]
@@ -220,30 +216,30 @@ def _fade(write: _Writer, lines: Sequence[Any], own: Sequence[Any], stop: Any, w
     write.loop(stop, WIDTH, [], body)
 
 
-def _fade_line(context: Any, triangle: Any, at: Any, i: Any, stop: Any, w: Any, fade: Any, factor: Any) -> Any:
+def _fade_line(context: Any, triangle: Any, at: Any, i: Any, stop: Any, w: Any, fade: Any) -> Any:
     """Instructions of `fade_line`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         write = _Writer(context, builder)
-        triangle, at, i, stop, w, fade, factor = arguments
+        triangle, at, i, stop, w, fade = arguments
         line = write.place(write.numbers(signature.args[0], triangle), at)
         w = write.numbers(signature.args[4], w)
-        own = write.spread(write.times(factor, builder.load(write.place(w, i))))
+        own = write.spread(builder.fneg(builder.load(write.place(w, i))))
         _fade(write, [line], [own], stop, w, write.spread(fade))
         return context.get_dummy_value()
 
-    return types.void(triangle, _PLACE, _PLACE, _PLACE, w, types.float64, types.float64), generate
+    return types.void(triangle, _PLACE, _PLACE, _PLACE, w, types.float64), generate
 
 
-def _fade_lines(context: Any, triangle: Any, at: Any, i: Any, w: Any, fade: Any, factor: Any) -> Any:
+def _fade_lines(context: Any, triangle: Any, at: Any, i: Any, w: Any, fade: Any) -> Any:
     """Instructions of `fade_lines`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         write = _Writer(context, builder)
-        triangle, at, i, w, fade, factor = arguments
+        triangle, at, i, w, fade = arguments
         lines = write.lines(write.numbers(signature.args[0], triangle), at, i, WIDTH)
         w, fade = write.numbers(signature.args[3], w), write.spread(fade)
-        own = [write.spread(write.times(factor, builder.load(write.place(w, i, k)))) for k in range(WIDTH)]
+        own = [write.spread(builder.fneg(builder.load(write.place(w, i, k)))) for k in range(WIDTH)]
         _fade(write, lines, own, i, w, fade)
         of_w = write.load(write.place(w, i))
         for k in range(WIDTH):  # columns i to i + 3, the last of which is the diagonal's
@@ -252,7 +248,7 @@ def _fade_lines(context: Any, triangle: Any, at: Any, i: Any, w: Any, fade: Any,
             write.store_first(write.plus(faded, of_w, own[k]), place, k + 1)
         return context.get_dummy_value()
 
-    return types.void(triangle, _PLACE, _PLACE, w, types.float64, types.float64), generate
+    return types.void(triangle, _PLACE, _PLACE, w, types.float64), generate
 
 
 def _weighing(count: int, groups: int) -> Callable[..., Any]:
@@ -383,16 +379,7 @@ def _combine(context: Any, total: Any, at: Any, keep: Any, factor: Any, part: An
     return types.void(total, _PLACE, types.float64, types.float64, part, _PLACE, _PLACE), generate
 
 
-def _compiled_as(typed: Callable[..., Any]) -> Callable[[F], F]:
-    """Let compiled kernels have the instructions that `typed` writes in place of a plain function."""
-
-    def replace(plain: F) -> F:
-        return plain if numba.config.DISABLE_JIT else cast(F, intrinsic(typed))  # type: ignore[attr-defined]
-
-    return replace
-
-
-@_compiled_as(_meet_line)
+@compiled_as(_meet_line)
 def meet_line(triangle: Floats, at: int, i: int, stop: int, x: Floats, z: Floats) -> float:
     """Add what line i contributes to M x by its columns before `stop`, a multiple of `WIDTH`.
 
@@ -403,9 +390,12 @@ def meet_line(triangle: Floats, at: int, i: int, stop: int, x: Floats, z: Floats
     return float(part @ x[:stop])
 
 
-@_compiled_as(_meet_lines)
+@compiled_as(_meet_lines)
 def meet_lines(triangle: Floats, at: int, i: int, x: Floats, z: Floats) -> None:
-    """Let lines i to i + 3, where i is a multiple of `WIDTH`, contribute to M x: add to `z` before i, write from i on."""
+    """Let lines i to i + 3, where i is a multiple of `WIDTH`, contribute to M x.
+
+    What they contribute to the lines before is added to `z`, what to themselves is written.
+    """
     for line in range(i, i + WIDTH):
         part = triangle[at : at + line + 1]
         z[:line] += part[:line] * x[line]
@@ -413,42 +403,42 @@ def meet_lines(triangle: Floats, at: int, i: int, x: Floats, z: Floats) -> None:
         at += line + 1
 
 
-@_compiled_as(_fade_line)
-def fade_line(triangle: Floats, at: int, i: int, stop: int, w: Floats, fade: float, factor: float) -> None:
-    """M <- fade * M + factor * w w' in the columns of line i before `stop`, a multiple of `WIDTH`."""
-    triangle[at : at + stop] = fade * triangle[at : at + stop] + factor * w[i] * w[:stop]
+@compiled_as(_fade_line)
+def fade_line(triangle: Floats, at: int, i: int, stop: int, w: Floats, fade: float) -> None:
+    """M <- fade * M - w w' in the columns of line i before `stop`, a multiple of `WIDTH`."""
+    triangle[at : at + stop] = fade * triangle[at : at + stop] - w[i] * w[:stop]
 
 
-@_compiled_as(_fade_lines)
-def fade_lines(triangle: Floats, at: int, i: int, w: Floats, fade: float, factor: float) -> None:
-    """M <- fade * M + factor * w w' in lines i to i + 3, where i is a multiple of `WIDTH`."""
+@compiled_as(_fade_lines)
+def fade_lines(triangle: Floats, at: int, i: int, w: Floats, fade: float) -> None:
+    """M <- fade * M - w w' in lines i to i + 3, where i is a multiple of `WIDTH`."""
     for line in range(i, i + WIDTH):
-        fade_line(triangle, at, line, line + 1, w, fade, factor)
+        fade_line(triangle, at, line, line + 1, w, fade)
         at += line + 1
 
 
-@_compiled_as(_weighing(1, 1))
+@compiled_as(_weighing(1, 1))
 def weigh_line(triangle: Floats, at: int, i: int, arms: Floats, group: int, halves: Floats) -> None:
     """Add what line i contributes to x' M x / 2 of the `ARMS` arms of a group, the columns of ``arms[group]``."""
     x = arms[group]
     halves[group] += (triangle[at : at + i] @ x[:i] + 0.5 * triangle[at + i] * x[i]) * x[i]
 
 
-@_compiled_as(_weighing(4, 1))
+@compiled_as(_weighing(4, 1))
 def weigh_lines(triangle: Floats, at: int, i: int, arms: Floats, group: int, halves: Floats) -> None:
     """As `weigh_line`, for lines i to i + 3."""
     for k in range(4):
         weigh_line(triangle, at + k * i + k * (k + 1) // 2, i + k, arms, group, halves)
 
 
-@_compiled_as(_weighing(4, 2))
+@compiled_as(_weighing(4, 2))
 def weigh_lines_twice(triangle: Floats, at: int, i: int, arms: Floats, group: int, halves: Floats) -> None:
     """As `weigh_lines`, for a group and the next."""
     for each in (group, group + 1):
         weigh_lines(triangle, at, i, arms, each, halves)
 
 
-@_compiled_as(_turn)
+@compiled_as(_turn)
 def turn(features: Floats, a: int, b: int, c: int, e: int, stop: int, arms: Floats, at: int) -> None:
     """Copy the first `stop` numbers, a multiple of `WIDTH`, of the four arms that begin at `a`, `b`, `c` and `e`.
 
@@ -458,7 +448,7 @@ def turn(features: Floats, a: int, b: int, c: int, e: int, stop: int, arms: Floa
         arms[at + column :: ARMS][:stop] = features[start : start + stop]
 
 
-@_compiled_as(_weigh_arm)
+@compiled_as(_weigh_arm)
 def _weigh_arm_whole(
     features: Floats, at: int, theta: Floats, first: int, units: Floats, stop: int
 ) -> tuple[float, float]:
@@ -477,7 +467,7 @@ def weigh_arm(features: Floats, at: int, theta: Floats, first: int, units: Float
     return mean, size
 
 
-@_compiled_as(_dot)
+@compiled_as(_dot)
 def _dot_whole(a: Floats, at: int, b: Floats, first: int, stop: int) -> float:
     return float(a[at : at + stop] @ b[first : first + stop])
 
@@ -492,7 +482,7 @@ def dot(a: Floats, at: int, b: Floats, first: int, count: int) -> float:
     return total
 
 
-@_compiled_as(_combine)
+@compiled_as(_combine)
 def _combine_whole(total: Floats, at: int, keep: float, factor: float, part: Floats, first: int, stop: int) -> None:
     total[at : at + stop] = keep * total[at : at + stop] + factor * part[first : first + stop]
 

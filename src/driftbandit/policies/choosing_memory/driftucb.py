@@ -238,7 +238,8 @@ class DriftUCB(PolicyBase):
         count = int(self._memo[scales.TRIED])
         if count > BELIEVES or self._log.total:
             return
-        relearning.believe(self._rules, self._memo, self._bank, self._seen[:count], mean, spread, noise)
+        relearning.believe(len(self.memory), self._memo, self._bank, mean, spread, noise)
+        relearning.relearn(self._rules, self._memo, self._bank, self._seen[:count])
 
     def restore(self, state: Mapping[str, ArrayLike]) -> Self:
         """Take back what `state` returned, from an object built with the same settings; see `Stateful.restore`."""
@@ -269,7 +270,8 @@ class DriftUCB(PolicyBase):
         count = int(memo[scales.TRIED])
         if count == len(seen):
             seen = widened(seen)
-        fired = relearning.learn_young(self._rules, memo, self._bank, seen[: count + 1], x, reward)
+        fired = drift.learn(self._rules, memo, self._bank, x, reward)
+        fired = relearning.remember(self._rules, memo, self._bank, seen, x, reward, fired)
         if memo[scales.TRIED] > count:
             self._seen = seen
         if memo[scales.TRIED] == frames.TRIAL:
