@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from driftbandit.core import TIE, Floats, Ints
-from driftbandit.kernels.compile import finite, jit
+from driftbandit.kernels.compile import borrow, finite, jit
 from driftbandit.kernels.forms import form, forms
 
 # Slots of a row.
@@ -86,6 +86,7 @@ def predictions(settings: Floats, row: Floats, features: Floats) -> Floats:
 @jit
 def update(settings: Floats, row: Floats, x: Floats, reward: float) -> bool:
     """Absorb one reward: rank-one update of A^-1, and of theta along A^-1 x; False, and no update, if not usable."""
+    row, x = borrow(row), borrow(x)
     z, mean, square = project(settings, row, x)
     if not finite(mean) or not finite(square):
         return False
@@ -170,6 +171,7 @@ def subtract_outer(row: Floats, w: Floats) -> None:
 @jit
 def optimistic_arm(settings: Floats, bank: Floats, member: int, features: Floats) -> int:
     """Index of the arm with the highest mean + radius * sqrt(x' A^-1 x), ties to the lowest; -1 if not usable."""
+    bank, features = borrow(bank), borrow(features)
     count, d = features.shape
     row = bank[member]
     explore = radius(settings, row[COUNT], d)
@@ -303,6 +305,7 @@ def sampled_theta(row: Floats, noise: Floats, scale: float) -> Floats:
 @jit
 def sampled_theta_arm(bank: Floats, member: int, features: Floats, noise: Floats, explore: float) -> int:
     """Index of the best arm under one theta drawn from N(theta, explore^2 A^-1); -1 if not finite."""
+    bank, features = borrow(bank), borrow(features)
     count, d = features.shape
     sample = sampled_theta(bank[member], noise, explore)
     scores = np.empty(count)

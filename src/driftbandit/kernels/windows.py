@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit.core import Floats, Ints
-from driftbandit.kernels.compile import finite, jit
+from driftbandit.kernels.compile import borrow, finite, jit
 
 # Slots of a ledger row.
 ID, SPAWNED_AT, AGE, MISSES, UPDATES, RING = range(6)
@@ -111,6 +111,7 @@ def judge_round(
     coordinator must carry out lines 16 to 26, and `NOT_FINITE`, with nothing touched, when a prediction is not a
     number. All members are asked before the first one learns, so that bad features leave all of them as they were.
     """
+    bank, ledger, x = borrow(bank), borrow(ledger), borrow(x)
     missed = np.zeros(count, dtype=np.int64)
     for m in range(count):  # line 9
         mean, width = predict(settings, bank[m], x)
