@@ -11,14 +11,18 @@ Line i of a triangle holds the entries (i, 0) to (i, i) of a symmetric matrix M;
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar, cast
 
+import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import types
+from numba.extending import intrinsic
 
 from driftbandit.core import Floats
-from driftbandit.kernels.compile import compiled_as, jit_inside
+from driftbandit.kernels.compile import jit_inside
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 WIDTH = 4
 """Numbers, and lines of a triangle, at a time."""
@@ -379,7 +383,16 @@ def _combine(context: Any, total: Any, at: Any, keep: Any, factor: Any, part: An
     return types.void(total, _PLACE, types.float64, types.float64, part, _PLACE, _PLACE), generate
 
 
-@compiled_as(_meet_line)
+def _compiled_as(typed: Callable[..., Any]) -> Callable[[F], F]:
+    """Let compiled kernels have the instructions that `typed` writes in place of a plain function."""
+
+    def replace(plain: F) -> F:
+        return plain if numba.config.DISABLE_JIT else cast(F, intrinsic(typed))  # type: ignore[attr-defined]
+
+    return replace
+
+
+@_compiled_as(_meet_line)
 def meet_line(triangle: Floats, at: int, i: int, stop: int, x: Floats, z: Floats) -> float:
     """Add what line i contributes to M x by its columns before `stop`, a multiple of `WIDTH`.
 
@@ -390,7 +403,7 @@ def meet_line(triangle: Floats, at: int, i: int, stop: int, x: Floats, z: Floats
     return float(part @ x[:stop])
 
 
-@compiled_as(_meet_lines)
+@_compiled_as(_meet_lines)
 def meet_lines(triangle: Floats, at: int, i: int, x: Floats, z: Floats) -> None:
     """Let lines i to i + 3, where i is a multiple of `WIDTH`, contribute to M x.
 
@@ -403,13 +416,13 @@ def meet_lines(triangle: Floats, at: int, i: int, x: Floats, z: Floats) -> None:
         at += line + 1
 
 
-@compiled_as(_fade_line)
+@_compiled_as(_fade_line)
 def fade_line(triangle: Floats, at: int, i: int, stop: int, w: Floats, fade: float) -> None:
     """M <- fade * M - w w' in the columns of line i before `stop`, a multiple of `WIDTH`."""
     triangle[at : at + stop] = fade * triangle[at : at + stop] - w[i] * w[:stop]
 
 
-@compiled_as(_fade_lines)
+@_compiled_as(_fade_lines)
 def fade_lines(triangle: Floats, at: int, i: int, w: Floats, fade: float) -> None:
     """M <- fade * M - w w' in lines i to i + 3, where i is a multiple of `WIDTH`."""
     for line in range(i, i + WIDTH):
@@ -417,28 +430,28 @@ def fade_lines(triangle: Floats, at: int, i: int, w: Floats, fade: float) -> Non
         at += line + 1
 
 
-@compiled_as(_weighing(1, 1))
+@_compiled_as(_weighing(1, 1))
 def weigh_line(triangle: Floats, at: int, i: int, arms: Floats, group: int, halves: Floats) -> None:
     """Add what line i contributes to x' M x / 2 of the `ARMS` arms of a group, the columns of ``arms[group]``."""
     x = arms[group]
     halves[group] += (triangle[at : at + i] @ x[:i] + 0.5 * triangle[at + i] * x[i]) * x[i]
 
 
-@compiled_as(_weighing(4, 1))
+@_compiled_as(_weighing(4, 1))
 def weigh_lines(triangle: Floats, at: int, i: int, arms: Floats, group: int, halves: Floats) -> None:
     """As `weigh_line`, for lines i to i + 3."""
     for k in range(4):
         weigh_line(triangle, at + k * i + k * (k + 1) // 2, i + k, arms, group, halves)
 
 
-@compiled_as(_weighing(4, 2))
+@_compiled_as(_weighing(4, 2))
 def weigh_lines_twice(triangle: Floats, at: int, i: int, arms: Floats, group: int, halves: Floats) -> None:
     """As `weigh_lines`, for a group and the next."""
     for each in (group, group + 1):
         weigh_lines(triangle, at, i, arms, each, halves)
 
 
-@compiled_as(_turn)
+@_compiled_as(_turn)
 def turn(features: Floats, a: int, b: int, c: int, e: int, stop: int, arms: Floats, at: int) -> None:
     """Copy the first `stop` numbers, a multiple of `WIDTH`, of the four arms that begin at `a`, `b`, `c` and `e`.
 
@@ -448,7 +461,7 @@ def turn(features: Floats, a: int, b: int, c: int, e: int, stop: int, arms: Floa
         arms[at + column :: ARMS][:stop] = features[start : start + stop]
 
 
-@compiled_as(_weigh_arm)
+@_compiled_as(_weigh_arm)
 def _weigh_arm_whole(
     features: Floats, at: int, theta: Floats, first: int, units: Floats, stop: int
 ) -> tuple[float, float]:
@@ -467,7 +480,7 @@ def weigh_arm(features: Floats, at: int, theta: Floats, first: int, units: Float
     return mean, size
 
 
-@compiled_as(_dot)
+@_compiled_as(_dot)
 def _dot_whole(a: Floats, at: int, b: Floats, first: int, stop: int) -> float:
     return float(a[at : at + stop] @ b[first : first + stop])
 
@@ -482,7 +495,7 @@ def dot(a: Floats, at: int, b: Floats, first: int, count: int) -> float:
     return total
 
 
-@compiled_as(_combine)
+@_compiled_as(_combine)
 def _combine_whole(total: Floats, at: int, keep: float, factor: float, part: Floats, first: int, stop: int) -> None:
     total[at : at + stop] = keep * total[at : at + stop] + factor * part[first : first + stop]
 
