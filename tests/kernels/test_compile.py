@@ -12,6 +12,7 @@ import pytest
 
 from driftbandit import LinUCB
 from driftbandit.kernels import ridge
+from driftbandit.kernels.compile import borrow, jit
 
 SOURCE = Path(__file__).parents[2] / "src" / "driftbandit"
 
@@ -99,6 +100,22 @@ SAID = "driftbandit: compiling, once; this may take half a minute\n"
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
+@jit
+def fill_second_line(table, scale):
+    line = borrow(table)[1]
+    line[:] = scale
+    return line.sum()
+
+
+def test_a_borrowed_array_is_the_callers_own_and_nobody_keeps_it():
+    table = np.zeros((3, 4))
+    users = sys.getrefcount(table)
+    assert fill_second_line(table, 2.0) == 8.0
+    assert table.tolist() == [[0.0] * 4, [2.0] * 4, [0.0] * 4]
+    assert sys.getrefcount(table) == users
+    assert borrow(table) is table, "without the compiler"
+
+
 class TestNotice:
     """Half a minute of silence at the first call looks like a hang."""
 
