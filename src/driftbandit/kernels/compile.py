@@ -161,9 +161,9 @@ def copy_into(target: Any, source: Any) -> None:
 def borrow(array: Any) -> Any:
     """The same array, without Numba counting who uses it and its parts.
 
-    Every count is an atomic instruction, which waits for all earlier ones; beside the work on a few features they take
-    long. Only for arguments, which live on after the call: an array that a kernel made would be
-    freed while it is used. No part of a borrowed array may be returned to Python.
+    Every count is an atomic instruction, which waits for all earlier ones: that takes long beside the work on a few
+    features. Only for arguments, which live on after the call: an array that a kernel made would be freed while it is
+    used. No part of a borrowed array may be returned to Python.
     """
     return array
 
