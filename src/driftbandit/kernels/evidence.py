@@ -22,6 +22,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from driftbandit.core import Floats
 from driftbandit.kernels import young
 from driftbandit.kernels.compile import jit
@@ -259,7 +261,8 @@ def renew(memo: Floats, rungs: Floats, theta: Floats, units: Floats) -> None:
 @jit
 def lowest_rung(memo: Floats) -> int:
     """The lowest rung whose models live long enough on clicks: 2^rung rounds bring `_CLICK_TELLING` rare outcomes."""
-    return max(math.ceil(math.log2(_CLICK_TELLING / click_rate(memo))), 0)
+    rung: int = math.ceil(np.log2(_CLICK_TELLING / click_rate(memo)))  # Numba 0.59 has no math.log2
+    return max(rung, 0)
 
 
 @jit
