@@ -31,6 +31,11 @@ def combine(total, at, keep, factor, part, first, count):
     vectors.combine(total, at, keep, factor, part, first, count)
 
 
+@jit
+def weigh_arm(features, at, theta, first, units):
+    return vectors.weigh_arm(features, at, theta, first, units)
+
+
 def framed(numbers):
     return np.concatenate([np.full(AT, OUTSIDE), numbers, np.full(AT, OUTSIDE)])
 
@@ -63,6 +68,14 @@ def test_dots_and_sums(count):
     total = framed(a)
     combine(total, AT, 0.75, -0.5, framed(b), AT, count)
     np.testing.assert_allclose(total, framed(0.75 * a - 0.5 * b))
+
+
+@pytest.mark.parametrize("dim", range(1, 10))
+def test_means_and_sizes_of_arms(dim):
+    rng = np.random.default_rng(dim)
+    arm, theta, units = rng.standard_normal(dim), rng.standard_normal(dim), rng.random(dim)
+    found = weigh_arm(framed(arm), AT, framed(theta), AT, units)
+    assert found == pytest.approx((arm @ theta, np.sum((arm * units) ** 2)))
 
 
 def test_numbers_outside_do_not_matter():
