@@ -100,7 +100,6 @@ CONSOLE = "import sys; sys.ps1 = '>>> '\n"
 SAID = "driftbandit: compiling, once; this may take half a minute\n"
 
 
-@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
 def test_kernels_use_nothing_of_math_that_the_oldest_numba_lacks():
     known = {"ceil", "cos", "exp", "inf", "log", "log1p", "nan", "pi", "sqrt"}  # add what Numba 0.59 compiles
     for path in (SOURCE / "kernels").glob("*.py"):
@@ -127,6 +126,7 @@ def test_a_borrowed_array_is_the_callers_own_and_nobody_keeps_it():
     assert borrow(table) is table, "without the compiler"
 
 
+@pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
 class TestNotice:
     """Half a minute of silence at the first call looks like a hang."""
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from driftbandit.core import Floats, Ints
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.vectors import ARMS, WIDTH, turn, weigh_line, weigh_lines, weigh_lines_twice
+from driftbandit.kernels.instructions import WIDTH
+from driftbandit.kernels.vectors import ARMS, turn, weigh_line, weigh_lines, weigh_lines_twice
 
 _BLOCK = 2048  # entries of a block of lines: 16 KB, a third of a common first cache
 

@@ -11,8 +11,9 @@ import math
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit_inside
+from driftbandit.kernels.instructions import WIDTH
 from driftbandit.kernels.ridge import COUNT, THETA
-from driftbandit.kernels.vectors import WIDTH, combine, dot, fade_line, fade_lines, meet_line, meet_lines
+from driftbandit.kernels.vectors import combine, dot, fade_line, fade_lines, meet_line, meet_lines
 
 
 @jit_inside

@@ -11,152 +11,23 @@ Line i of a triangle holds the entries (i, 0) to (i, i) of a symmetric matrix M;
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import numba
 import numpy as np
 from llvmlite import ir
 from numba.core import types
-from numba.extending import intrinsic
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit_inside
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-WIDTH = 4
-"""Numbers, and lines of a triangle, at a time."""
+from driftbandit.kernels.instructions import FLOAT, INT, WIDTH, Writer, compiled_as
 
 ARMS = 8
 """Arms of a group, which `weigh_lines` takes side by side."""
 
-_FAST = ("reassoc", "contract", "nsz")  # as in `compile`
-_FLOAT, _INT, _SHORT = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
 _PLACE = types.intp
 
 
-class _Writer:
-    """Writes instructions on vectors of `width` numbers."""
-
-    def __init__(self, context: Any, builder: Any, width: int = WIDTH) -> None:
-        self.context, self.builder, self.width = context, builder, width
-        self.vector = ir.VectorType(_FLOAT, width)
-        self.zero = ir.Constant(self.vector, [0.0] * width)
-
-    def numbers(self, kind: Any, array: Any) -> Any:
-        """Where an array's numbers are."""
-        return self.context.make_array(kind)(self.context, self.builder, array).data
-
-    def place(self, start: Any, *steps: Any) -> Any:
-        """So many numbers behind `start`."""
-        for step in steps:
-            start = self.builder.gep(start, [ir.Constant(_INT, step) if isinstance(step, int) else step])
-        return start
-
-    def lines(self, triangle: Any, at: Any, i: Any, count: int) -> list[Any]:
-        """Where `count` lines begin, line i at the place `at`."""
-        lines = [self.place(triangle, at)]
-        for k in range(1, count):
-            lines.append(self.place(lines[-1], i, k))
-        return lines
-
-    def load(self, place: Any) -> Any:
-        """A vector of the numbers there."""
-        found = self.builder.load(self.builder.bitcast(place, self.vector.as_pointer()))
-        found.align = 8
-        return found
-
-    def store(self, vector: Any, place: Any) -> None:
-        """Overwrite the numbers there."""
-        self.builder.store(vector, self.builder.bitcast(place, self.vector.as_pointer())).align = 8
-
-    def load_first(self, place: Any, count: int) -> Any:
-        """A vector of the first `count` numbers there, up to `WIDTH`, and 0 for the others."""
-        if count == self.width:
-            return self.load(place)
-        result = self.zero
-        if count > 1:
-            result = self.pick(_Writer(self.context, self.builder, 2).load(place), (0, 1, 2, 3))
-        if count % 2:
-            last = self.builder.load(self.place(place, count - 1))
-            result = self.builder.insert_element(result, last, ir.Constant(_SHORT, count - 1))
-        return result
-
-    def store_first(self, vector: Any, place: Any, count: int) -> None:
-        """Overwrite the first `count` numbers there, up to `WIDTH`."""
-        if count == self.width:
-            self.store(vector, place)
-            return
-        if count > 1:
-            _Writer(self.context, self.builder, 2).store(self.pick(vector, (0, 1)), place)
-        if count % 2:
-            last = self.builder.extract_element(vector, ir.Constant(_SHORT, count - 1))
-            self.builder.store(last, self.place(place, count - 1))
-
-    def pick(self, a: Any, which: Sequence[int], b: Any = None) -> Any:
-        """A vector of these numbers of `a` and, counted on, of `b`, which is 0 if not given."""
-        b = ir.Constant(a.type, None) if b is None else b
-        return self.builder.shuffle_vector(a, b, ir.Constant(ir.VectorType(_SHORT, len(which)), list(which)))
-
-    def spread(self, number: Any) -> Any:
-        """A vector of equal numbers."""
-        nothing = ir.Constant(ir.VectorType(number.type, self.width), ir.Undefined)
-        one = self.builder.insert_element(nothing, number, ir.Constant(_SHORT, 0))
-        return self.builder.shuffle_vector(one, nothing, ir.Constant(ir.VectorType(_SHORT, self.width), None))
-
-    def times(self, a: Any, b: Any) -> Any:
-        """a * b."""
-        return self.builder.fmul(a, b, flags=_FAST)
-
-    def add(self, a: Any, b: Any) -> Any:
-        """a + b."""
-        return self.builder.fadd(a, b, flags=_FAST)
-
-    def plus(self, total: Any, a: Any, b: Any) -> Any:
-        """total + a * b."""
-        return self.add(total, self.times(a, b))
-
-    def sum(self, vector: Any) -> Any:
-        """The sum of a vector's numbers."""
-        name = f"llvm.vector.reduce.fadd.v{self.width}f64"
-        reduce = self.builder.module.globals.get(name) or ir.Function(
-            self.builder.module, ir.FunctionType(_FLOAT, [_FLOAT, self.vector]), name
-        )
-        return self.builder.call(reduce, [ir.Constant(_FLOAT, 0.0), vector], fastmath=_FAST)
-
-    def turned(self, a: Any, b: Any, c: Any, e: Any) -> list[Any]:
-        """The columns of the matrix whose lines are these four vectors."""
-        even, odd, low, high = (0, 4, 2, 6), (1, 5, 3, 7), (0, 1, 4, 5), (2, 3, 6, 7)
-        pairs = [(self.pick(a, which, b), self.pick(c, which, e)) for which in (even, odd)]
-        return [self.pick(p, which, q) for which in (low, high) for p, q in pairs]
-
-    def sums(self, vectors: Sequence[Any]) -> Any:
-        """A vector of the sums of four vectors."""
-        a, b, c, e = self.turned(*vectors)
-        return self.add(self.add(a, b), self.add(c, e))
-
-    def loop(
-        self, stop: Any, step: int, first: Sequence[Any], body: Callable[[Any, Sequence[Any]], list[Any]]
-    ) -> list[Any]:
-        """Let ``values = body(j, values)`` run for j = 0, step, ... below `stop`, from `first` on; the last values."""
-        builder = self.builder
-        before, around, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
-        builder.cbranch(builder.icmp_signed(">", stop, ir.Constant(_INT, 0)), around, after)
-        builder.position_at_end(around)
-        j, values = builder.phi(_INT), [builder.phi(value.type) for value in first]
-        found = body(j, values)
-        following = builder.add(j, ir.Constant(_INT, step))
-        builder.cbranch(builder.icmp_signed("<", following, stop), around, after)
-        builder.position_at_end(after)
-        last = [builder.phi(value.type) for value in first]
-        starts, ends = (ir.Constant(_INT, 0), *first, *first), (following, *found, *found)
-        for value, start, end in zip((j, *values, *last), starts, ends, strict=True):
-            value.add_incoming(start, before)
-            value.add_incoming(end, around)
-        return last
-
-
-def _met(write: _Writer, lines: Sequence[Any], own: Sequence[Any], stop: Any, x: Any, z: Any) -> list[Any]:
+def _met(write: Writer, lines: Sequence[Any], own: Sequence[Any], stop: Any, x: Any, z: Any) -> list[Any]:
     """What lines contribute by their columns before `stop`: to z there, and, in vectors to be summed, to themselves."""
 
     def body(j: Any, totals: Sequence[Any]) -> list[Any]:
@@ -175,7 +46,7 @@ def _meet_line(context: Any, triangle: Any, at: Any, i: Any, stop: Any, x: Any, 
     """Instructions of `meet_line`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = _Writer(context, builder)
+        write = Writer(context, builder)
         triangle, at, i, stop, x, z = arguments
         line = write.place(write.numbers(signature.args[0], triangle), at)
         x, z = write.numbers(signature.args[4], x), write.numbers(signature.args[5], z)
@@ -189,7 +60,7 @@ def _meet_lines(context: Any, triangle: Any, at: Any, i: Any, x: Any, z: Any) ->
     """Instructions of `meet_lines`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = _Writer(context, builder)
+        write = Writer(context, builder)
         triangle, at, i, x, z = arguments
         lines = write.lines(write.numbers(signature.args[0], triangle), at, i, WIDTH)
         x, z = write.numbers(signature.args[3], x), write.numbers(signature.args[4], z)
@@ -206,7 +77,7 @@ def _meet_lines(context: Any, triangle: Any, at: Any, i: Any, x: Any, z: Any) ->
     return types.void(triangle, _PLACE, _PLACE, x, z), generate
 
 
-def _fade(write: _Writer, lines: Sequence[Any], own: Sequence[Any], stop: Any, w: Any, fade: Any) -> None:
+def _fade(write: Writer, lines: Sequence[Any], own: Sequence[Any], stop: Any, w: Any, fade: Any) -> None:
     """Fade the columns of lines before `stop`, and add `own`, the numbers of -w there, times w."""
 
     def body(j: Any, _: Sequence[Any]) -> list[Any]:
@@ -224,7 +95,7 @@ def _fade_line(context: Any, triangle: Any, at: Any, i: Any, stop: Any, w: Any, 
     """Instructions of `fade_line`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = _Writer(context, builder)
+        write = Writer(context, builder)
         triangle, at, i, stop, w, fade = arguments
         line = write.place(write.numbers(signature.args[0], triangle), at)
         w = write.numbers(signature.args[4], w)
@@ -239,7 +110,7 @@ def _fade_lines(context: Any, triangle: Any, at: Any, i: Any, w: Any, fade: Any)
     """Instructions of `fade_lines`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = _Writer(context, builder)
+        write = Writer(context, builder)
         triangle, at, i, w, fade = arguments
         lines = write.lines(write.numbers(signature.args[0], triangle), at, i, WIDTH)
         w, fade = write.numbers(signature.args[3], w), write.spread(fade)
@@ -260,13 +131,13 @@ def _weighing(count: int, groups: int) -> Callable[..., Any]:
 
     def typed(context: Any, triangle: Any, at: Any, i: Any, arms: Any, group: Any, halves: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            write = _Writer(context, builder, ARMS)
+            write = Writer(context, builder, ARMS)
             triangle, at, i, arms, group, halves = arguments
-            width = ir.Constant(_INT, ARMS)
+            width = ir.Constant(INT, ARMS)
             features = builder.extract_value(context.make_array(signature.args[3])(context, builder, arms).shape, 1)
             arms, halves = write.numbers(signature.args[3], arms), write.numbers(signature.args[5], halves)
             lines = write.lines(write.numbers(signature.args[0], triangle), at, i, count)
-            numbers = [builder.add(group, ir.Constant(_INT, g)) for g in range(groups)]
+            numbers = [builder.add(group, ir.Constant(INT, g)) for g in range(groups)]
             starts = [write.place(arms, builder.mul(builder.mul(number, features), width)) for number in numbers]
             sums = [write.place(halves, builder.mul(number, width)) for number in numbers]
 
@@ -279,7 +150,7 @@ def _weighing(count: int, groups: int) -> Callable[..., Any]:
                 return [write.plus(total, *part) for total, part in zip(totals, parts, strict=True)]
 
             totals = write.loop(i, 1, [write.zero] * (count * groups), body)
-            own = [of_arms(builder.add(i, ir.Constant(_INT, k))) for k in range(count)]
+            own = [of_arms(builder.add(i, ir.Constant(INT, k))) for k in range(count)]
             for g in range(groups):
                 result = write.load(sums[g])
                 for k in range(count):
@@ -287,7 +158,7 @@ def _weighing(count: int, groups: int) -> Callable[..., Any]:
                     for j in range(k + 1):
                         entry = builder.load(write.place(lines[k], i, j))
                         if j == k:
-                            entry = write.times(entry, ir.Constant(_FLOAT, 0.5))
+                            entry = write.times(entry, ir.Constant(FLOAT, 0.5))
                         total = write.plus(total, write.spread(entry), own[j][g])
                     result = write.plus(result, total, own[k][g])
                 write.store(result, sums[g])
@@ -302,14 +173,14 @@ def _turn(context: Any, features: Any, a: Any, b: Any, c: Any, e: Any, stop: Any
     """Instructions of `turn`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = _Writer(context, builder)
+        write = Writer(context, builder)
         features, *starts, stop, arms, at = arguments
         features, arms = write.numbers(signature.args[0], features), write.numbers(signature.args[6], arms)
         lines = [write.place(features, start) for start in starts]
 
         def body(j: Any, _: Sequence[Any]) -> list[Any]:
             columns = write.turned(*(write.load(write.place(line, j)) for line in lines))
-            first = write.place(arms, at, builder.mul(j, ir.Constant(_INT, ARMS)))
+            first = write.place(arms, at, builder.mul(j, ir.Constant(INT, ARMS)))
             for k, column in enumerate(columns):
                 write.store(column, write.place(first, k * ARMS))
             return []
@@ -324,7 +195,7 @@ def _weigh_arm(context: Any, features: Any, at: Any, theta: Any, first: Any, uni
     """Instructions of `_weigh_arm_whole`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = _Writer(context, builder)
+        write = Writer(context, builder)
         features, at, theta, first, units, stop = arguments
         x = write.place(write.numbers(signature.args[0], features), at)
         theta = write.place(write.numbers(signature.args[2], theta), first)
@@ -347,7 +218,7 @@ def _dot(context: Any, a: Any, at: Any, b: Any, first: Any, stop: Any) -> Any:
     """Instructions of `_dot_whole`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = _Writer(context, builder)
+        write = Writer(context, builder)
         a, at, b, first, stop = arguments
         a = write.place(write.numbers(signature.args[0], a), at)
         b = write.place(write.numbers(signature.args[2], b), first)
@@ -365,7 +236,7 @@ def _combine(context: Any, total: Any, at: Any, keep: Any, factor: Any, part: An
     """Instructions of `_combine_whole`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = _Writer(context, builder)
+        write = Writer(context, builder)
         total, at, keep, factor, part, first, stop = arguments
         total = write.place(write.numbers(signature.args[0], total), at)
         part = write.place(write.numbers(signature.args[4], part), first)
@@ -383,16 +254,7 @@ def _combine(context: Any, total: Any, at: Any, keep: Any, factor: Any, part: An
     return types.void(total, _PLACE, types.float64, types.float64, part, _PLACE, _PLACE), generate
 
 
-def _compiled_as(typed: Callable[..., Any]) -> Callable[[F], F]:
-    """Let compiled kernels have the instructions that `typed` writes in place of a plain function."""
-
-    def replace(plain: F) -> F:
-        return plain if numba.config.DISABLE_JIT else cast(F, intrinsic(typed))  # type: ignore[attr-defined]
-
-    return replace
-
-
-@_compiled_as(_meet_line)
+@compiled_as(_meet_line)
 def meet_line(triangle: Floats, at: int, i: int, stop: int, x: Floats, z: Floats) -> float:
     """Add what line i contributes to M x by its columns before `stop`, a multiple of `WIDTH`.
 
@@ -403,7 +265,7 @@ def meet_line(triangle: Floats, at: int, i: int, stop: int, x: Floats, z: Floats
     return float(part @ x[:stop])
 
 
-@_compiled_as(_meet_lines)
+@compiled_as(_meet_lines)
 def meet_lines(triangle: Floats, at: int, i: int, x: Floats, z: Floats) -> None:
     """Let lines i to i + 3, where i is a multiple of `WIDTH`, contribute to M x.
 
@@ -416,13 +278,13 @@ def meet_lines(triangle: Floats, at: int, i: int, x: Floats, z: Floats) -> None:
         at += line + 1
 
 
-@_compiled_as(_fade_line)
+@compiled_as(_fade_line)
 def fade_line(triangle: Floats, at: int, i: int, stop: int, w: Floats, fade: float) -> None:
     """M <- fade * M - w w' in the columns of line i before `stop`, a multiple of `WIDTH`."""
     triangle[at : at + stop] = fade * triangle[at : at + stop] - w[i] * w[:stop]
 
 
-@_compiled_as(_fade_lines)
+@compiled_as(_fade_lines)
 def fade_lines(triangle: Floats, at: int, i: int, w: Floats, fade: float) -> None:
     """M <- fade * M - w w' in lines i to i + 3, where i is a multiple of `WIDTH`."""
     for line in range(i, i + WIDTH):
@@ -430,28 +292,28 @@ def fade_lines(triangle: Floats, at: int, i: int, w: Floats, fade: float) -> Non
         at += line + 1
 
 
-@_compiled_as(_weighing(1, 1))
+@compiled_as(_weighing(1, 1))
 def weigh_line(triangle: Floats, at: int, i: int, arms: Floats, group: int, halves: Floats) -> None:
     """Add what line i contributes to x' M x / 2 of the `ARMS` arms of a group, the columns of ``arms[group]``."""
     x = arms[group]
     halves[group] += (triangle[at : at + i] @ x[:i] + 0.5 * triangle[at + i] * x[i]) * x[i]
 
 
-@_compiled_as(_weighing(4, 1))
+@compiled_as(_weighing(4, 1))
 def weigh_lines(triangle: Floats, at: int, i: int, arms: Floats, group: int, halves: Floats) -> None:
     """As `weigh_line`, for lines i to i + 3."""
     for k in range(4):
         weigh_line(triangle, at + k * i + k * (k + 1) // 2, i + k, arms, group, halves)
 
 
-@_compiled_as(_weighing(4, 2))
+@compiled_as(_weighing(4, 2))
 def weigh_lines_twice(triangle: Floats, at: int, i: int, arms: Floats, group: int, halves: Floats) -> None:
     """As `weigh_lines`, for a group and the next."""
     for each in (group, group + 1):
         weigh_lines(triangle, at, i, arms, each, halves)
 
 
-@_compiled_as(_turn)
+@compiled_as(_turn)
 def turn(features: Floats, a: int, b: int, c: int, e: int, stop: int, arms: Floats, at: int) -> None:
     """Copy the first `stop` numbers, a multiple of `WIDTH`, of the four arms that begin at `a`, `b`, `c` and `e`.
 
@@ -461,7 +323,7 @@ def turn(features: Floats, a: int, b: int, c: int, e: int, stop: int, arms: Floa
         arms[at + column :: ARMS][:stop] = features[start : start + stop]
 
 
-@_compiled_as(_weigh_arm)
+@compiled_as(_weigh_arm)
 def _weigh_arm_whole(
     features: Floats, at: int, theta: Floats, first: int, units: Floats, stop: int
 ) -> tuple[float, float]:
@@ -480,7 +342,7 @@ def weigh_arm(features: Floats, at: int, theta: Floats, first: int, units: Float
     return mean, size
 
 
-@_compiled_as(_dot)
+@compiled_as(_dot)
 def _dot_whole(a: Floats, at: int, b: Floats, first: int, stop: int) -> float:
     return float(a[at : at + stop] @ b[first : first + stop])
 
@@ -495,7 +357,7 @@ def dot(a: Floats, at: int, b: Floats, first: int, count: int) -> float:
     return total
 
 
-@_compiled_as(_combine)
+@compiled_as(_combine)
 def _combine_whole(total: Floats, at: int, keep: float, factor: float, part: Floats, first: int, stop: int) -> None:
     total[at : at + stop] = keep * total[at : at + stop] + factor * part[first : first + stop]
 
