@@ -7,7 +7,7 @@ import pytest
 
 from driftbandit import DriftUCB
 from driftbandit.kernels import acting, mixture, ridge, scales
-from driftbandit.kernels.drift import EXPLORE, EXPLORE_MOST, INCUMBENT, units_of
+from driftbandit.kernels.drift import EXPLORE, EXPLORE_MOST, INCUMBENT, MIX, units_of
 
 
 def trained(rounds, *, dim=5, price=1.0, level=0.0, clicks=False, seed=0):
@@ -39,6 +39,26 @@ def test_the_arm_played_has_the_highest_score(world, rounds, count):
         assert scores[policy.choose(pool)] == pytest.approx(scores.max(), rel=1e-9)
 
 
+@pytest.mark.parametrize("count", [5, 40])
+@pytest.mark.parametrize("mix", [True, False])
+@pytest.mark.parametrize("others", [0.0, 0.9e-3])
+def test_an_incumbent_that_acts_alone_is_scored_as_a_mixture_of_one(count, mix, others):
+    policy, pools = trained(600)
+    weights = policy._weights()
+    weights[:] = 1.0 - 4.0 * others, others, others, others, others
+    policy._rules[MIX] = mix
+    pool, memo, units = pools(count), policy._memo, units_of(policy._memo, len(policy.memory))
+    acting_weights = weights if mix else mixture.heaviest(weights)
+    model = mixture.blend(memo, acting_weights, policy._bank[INCUMBENT:], 5)
+    variances = ridge.squares(model, pool, np.arange(count))
+    shown = variances[:: 1 if count <= 32 else 3]
+    explore = mixture.exploration(memo, policy._rules[EXPLORE], policy._rules[EXPLORE_MOST], model, shown, units)
+    assert policy.scores(pool) == pytest.approx(pool @ model[1:6] + explore * np.sqrt(variances))
+    drawn = policy.scores(pool, pending=9)
+    weights[:] = 1.0 - 1e-3, 1e-3, 0.0, 0.0, 0.0  # now they are blended; nearly the same weights
+    assert policy.scores(pool, pending=9) == pytest.approx(drawn, rel=0.2, abs=0.2)
+
+
 def test_of_equal_arms_the_first_is_played():
     policy, pools = trained(300)
     pool = pools(50)
@@ -51,7 +71,7 @@ def test_far_arms_are_ruled_out_without_a_deviation():
     """The features of an arm that cannot be best are read for its mean and size only."""
     policy, pools = trained(600)
     pool = pools(400)
-    model = mixture.blend(policy._memo, policy._weights(), policy._bank[INCUMBENT:], True, 5)
+    model = mixture.blend(policy._memo, policy._weights(), policy._bank[INCUMBENT:], 5)
     units = units_of(policy._memo, len(policy.memory))
     means, sizes = pool @ model[1:6], np.sum((pool * units) ** 2, axis=1)
     acting._widen_best(model, pool, units, means, sizes, 0.5)
@@ -59,18 +79,18 @@ def test_far_arms_are_ruled_out_without_a_deviation():
     assert means.argmax() == (pool @ model[1:6] + 0.5 * np.sqrt(ridge.squares(model, pool, np.arange(400)))).argmax()
 
 
-@pytest.mark.parametrize(("count", "step"), [(2, 1), (32, 1), (33, 2), (64, 2), (65, 3), (1000, 32)])
+@pytest.mark.parametrize(("count", "step"), [(2, 1), (32, 1), (33, 3), (48, 3), (49, 4), (1000, 63)])
 def test_of_a_large_pool_evenly_spaced_arms_show_how_much_is_known(count, step):
     policy, pools = trained(600)
     memo, rules, pool = policy._memo, policy._rules, pools(count)
     memo[scales.PICK_SHARES] /= 3.0  # the arms played are much better known: exploration depends on the pool
     pool[step - 1 :: step] *= 1.0 if step == 1 else 2.0  # arms that do not show
-    model = mixture.blend(memo, policy._weights(), policy._bank[INCUMBENT:], True, 5)
+    model = mixture.blend(memo, policy._weights(), policy._bank[INCUMBENT:], 5)
     variances = ridge.squares(model, pool, np.arange(count))
     units = units_of(memo, len(policy.memory))
     explore = mixture.exploration(memo, rules[EXPLORE], rules[EXPLORE_MOST], model, variances[::step], units)
     assert rules[EXPLORE] < explore < rules[EXPLORE_MOST]
-    assert len(variances[::step]) <= 32
+    assert len(variances[::step]) <= (32 if step == 1 else 16)
     assert policy.scores(pool) == pytest.approx(pool @ model[1:6] + explore * np.sqrt(variances))
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from driftbandit.kernels import evidence, scales
+from driftbandit.kernels import backlog, births, evidence, scales
 from driftbandit.kernels.mixture import click_log_likelihood
 from driftbandit.kernels.ridge import COUNT, THETA
 
@@ -19,7 +19,7 @@ def memo_of(rounds, hits, value=1.0):
     return memo
 
 
-def births(memo, age):
+def counted(memo, age):
     """What the threshold counts as births, without the 100 that count as having gone before."""
     return DELTA * math.exp(evidence.threshold(memo, age, DELTA)) - 100.0
 
@@ -41,9 +41,9 @@ def test_a_right_incumbent_makes_the_likelihood_ratio_a_fair_game(own, theirs, v
 
 
 def test_births_are_counted_as_a_quarter_of_the_rarer_outcomes():
-    assert births(memo_of(998, 19), 1000.0) == pytest.approx(1000.0 * 0.02 / 4.0)
-    assert births(memo_of(998, 979), 1000.0) == pytest.approx(1000.0 * 0.02 / 4.0)
-    assert births(memo_of(998, 19), 0.0) == pytest.approx(0.0, abs=1e-9)
+    assert counted(memo_of(998, 19), 1000.0) == pytest.approx(1000.0 * 0.02 / 4.0)
+    assert counted(memo_of(998, 979), 1000.0) == pytest.approx(1000.0 * 0.02 / 4.0)
+    assert counted(memo_of(998, 19), 0.0) == pytest.approx(0.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("rate", [0.003, 0.1, 0.5, 0.97])
@@ -61,15 +61,15 @@ def test_the_threshold_never_falls_while_an_incumbent_stays(rate, older):
 
 @pytest.mark.parametrize("rate", [0.003, 0.02, 0.0781, 0.15, 0.5])
 def test_births_are_at_least_one_apart(rate):
-    rungs = np.zeros((evidence.RUNGS, evidence.rung_size(2)))
+    rungs = np.zeros((births.RUNGS, evidence.rung_size(2)))
     born = []
     for rounds in range(1, 20_000):
         memo = memo_of(rounds, rate * (rounds + 2.0) - 1.0)
         rungs[:] = 0.0
         rungs[:, COUNT] = 7.0
-        evidence.renew(memo, rungs, np.zeros(2), np.ones(2))
+        births.renew(memo, rungs, np.zeros(2), np.ones(2), np.zeros(20), 0, 1.0, DELTA)
         if (rungs[:, COUNT] == 0.0).any() and memo[scales.HITS] > 0.0:
-            born.append(births(memo, float(rounds)))
+            born.append(counted(memo, float(rounds)))
     assert len(born) >= 9, "else nothing is tested"
     assert np.diff(born).min() >= 1.0 - 1e-6
     assert born[0] >= 1.0 - 1e-6, "so the j-th birth has at least j"
@@ -87,10 +87,12 @@ def test_an_alarm_needs_twice_as_many_of_the_rarer_outcome_as_there_are_weights(
 
 def test_evidence_without_the_most_telling_click_must_hold_too():
     rungs = np.zeros((1, evidence.rung_size(1)))
-    evidence.give_birth(rungs[0], np.array([0.5]), np.ones(1), 1.0, 1.0, 1.0, 1.0)
+    births.give_birth(rungs[0], np.array([0.5]), np.ones(1), 1.0, 1.0, 1.0, 1.0)
     memo, x = memo_of(1000, 10), np.ones(1)
     for theirs, found in ((math.log(1e-9), False), (math.log(1e-9), True)):
-        best, strongest = evidence.show_click(rungs, memo, np.ones(1), x, 1.0, 0.0, np.zeros(1), theirs, 0.0)
+        rows = np.zeros(backlog.backlog_size(1))
+        assert evidence.show_click(rows, 0, memo, x, 1.0, 0.0, theirs, 0.0), "there was no allowance yet"
+        best, strongest = evidence.settle(memo, rungs, rows, 0, np.ones(1), 10.0)
         assert (best == 0) is found, "one click alone never makes an alarm"
     assert strongest > 2.0 * math.log(1e8)
     assert rungs[0, THETA] > 0.5

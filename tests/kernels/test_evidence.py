@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from driftbandit.kernels import evidence, scales, young
+from driftbandit.kernels import backlog, births, evidence, mixture, scales, young
 from driftbandit.kernels.ridge import absorb, multiply, row_size
 
 DIM, NU, NOISE, CAP = 3, 4.0, 0.25, 200.0
@@ -21,7 +21,14 @@ def log_marginal(x, rewards, mean, ridge):
     return -0.5 * np.linalg.slogdet(spread)[1] - 0.5 * (NU + len(x)) * math.log(NU + fit)
 
 
-@pytest.mark.parametrize("dim", [DIM, young.MANY, young.MANY + 1])  # triangles, then vectors
+def learned(rungs, units, x, *told):
+    """One round that all rungs learn at once; the strongest rung and its log-evidence."""
+    rows = np.zeros(backlog.backlog_size(len(x)))
+    evidence.show(rows, 0, x, *told)
+    return evidence.settle(np.zeros(scales.MEMO), rungs, rows, 0, units, 10.0)
+
+
+@pytest.mark.parametrize("dim", [DIM, 22, 23, 64])  # 12 rewards fit into a triangle's place as vectors from 23 on
 def test_log_evidence_is_the_ratio_of_marginal_likelihoods(dim):
     rng = np.random.default_rng(0)
     x = rng.standard_normal((12, dim))
@@ -29,9 +36,9 @@ def test_log_evidence_is_the_ratio_of_marginal_likelihoods(dim):
     rewards = x @ (mean + 0.3) + 0.5 * rng.standard_normal(12)
     units = np.ones(dim)
     rungs = np.zeros((1, evidence.rung_size(dim)))
-    evidence.give_birth(rungs[0], mean, units, 1.0, 0.7, NU, NOISE)
+    births.give_birth(rungs[0], mean, units, 1.0, 0.7, NU, NOISE)
     incumbent = np.zeros(evidence.rung_size(dim))
-    evidence.give_birth(incumbent, np.zeros(dim), units, 0.0, 50.0, NU, NOISE)
+    births.give_birth(incumbent, np.zeros(dim), units, 0.0, 50.0, NU, NOISE)
     young.unfold(incumbent, units)
     z = np.empty(dim)
     for t in range(12):
@@ -40,7 +47,7 @@ def test_log_evidence_is_the_ratio_of_marginal_likelihoods(dim):
         absorb(incumbent, z, error, 1.0 + q)
         acting = 0.0
         theirs = error**2 / ((1.0 + q) * NOISE)
-        best, strongest = evidence.show(rungs, units, x[t], rewards[t], z, theirs, q, NOISE, acting, NU, 1e9)
+        best, strongest = learned(rungs, units, x[t], rewards[t], theirs, q, NOISE, acting, NU, 1e9)
     expected = log_marginal(x, rewards, mean, 0.7) - log_marginal(x, rewards, np.zeros(dim), 50.0)
     assert best == 0
     assert strongest == pytest.approx(expected, rel=1e-9)
@@ -49,12 +56,12 @@ def test_log_evidence_is_the_ratio_of_marginal_likelihoods(dim):
 def show(rungs: np.ndarray, reward: float, theirs: float, noise: float = NOISE, **told: float) -> tuple[int, float]:
     """One round with a single feature of 1."""
     told = {"acting": 0.0, "nu": NU, "cap": CAP} | told
-    return evidence.show(rungs, ONE, np.array([1.0]), reward, np.empty(1), theirs, 0.0, noise, *told.values())
+    return learned(rungs, ONE, np.array([1.0]), reward, theirs, 0.0, noise, *told.values())
 
 
 def test_lead_is_the_likelihood_ratio_against_those_who_act():
     rung = np.zeros((1, evidence.rung_size(1)))
-    evidence.give_birth(rung[0], np.zeros(1), ONE, 1.0, 1.0, NU, NOISE)
+    births.give_birth(rung[0], np.zeros(1), ONE, 1.0, 1.0, NU, NOISE)
     show(rung, 1.0, 0.0, acting=-3.0)
     expected = stats.t.logpdf(1.0, NU, scale=(2.0 * NOISE) ** 0.5) - stats.t.logpdf(0.0, NU) + 3.0
     assert evidence.lead(rung[0], 1) == pytest.approx(expected)
@@ -62,7 +69,7 @@ def test_lead_is_the_likelihood_ratio_against_those_who_act():
 
 def test_noise_since_birth():
     rung = np.zeros((1, evidence.rung_size(1)))
-    evidence.give_birth(rung[0], np.zeros(1), ONE, 1.0, 1.0, NU, NOISE)
+    births.give_birth(rung[0], np.zeros(1), ONE, 1.0, 1.0, NU, NOISE)
     show(rung, 1.0, 0.0, noise=10.0)
     # One error of 1 with variance 2 sigma^2: worth 1 / 2, whatever the noise was taken for, beside the prior's 4.
     noise, worth = evidence.noise_since(rung[0], 1)
@@ -71,7 +78,7 @@ def test_noise_since_birth():
 
 def test_one_wild_reward_makes_no_case():
     rungs = np.zeros((1, evidence.rung_size(1)))
-    evidence.give_birth(rungs[0], np.zeros(1), ONE, 1.0, 1e6, NU, NOISE)
+    births.give_birth(rungs[0], np.zeros(1), ONE, 1.0, 1e6, NU, NOISE)
     shown = [show(rungs, 0.0, wrong) for wrong in (1e9, 0.0, 0.0)]
     assert [best for best, _ in shown] == [-1, -1, -1], "without its one telling reward the evidence is gone"
     again, strongest = show(rungs, 0.0, 1e9)
@@ -83,7 +90,7 @@ def test_one_wild_reward_makes_no_case():
 def test_evidence_of_3_must_remain_without_the_most_telling_reward(wrong, best):
     """One of two rewards left out: (NU + 2) / 2 * ln((NU + wrong) / NU) = 3 at wrong = 4 (e - 1) = 6.87."""
     rungs = np.zeros((1, evidence.rung_size(1)))
-    evidence.give_birth(rungs[0], np.zeros(1), ONE, 1.0, 1e9, NU, NOISE)
+    births.give_birth(rungs[0], np.zeros(1), ONE, 1.0, 1e9, NU, NOISE)
     show(rungs, 0.0, wrong)
     assert show(rungs, 0.0, wrong)[0] == best
 
@@ -122,10 +129,12 @@ def test_no_alarm_before_enough_is_known():
 
 def born(**slots):
     """The young model of round 8 with one feature; its n, theta and matrix, and the noise it was born with."""
-    rungs = np.full((evidence.RUNGS, evidence.rung_size(1)), 7.0)
+    rungs = np.full((births.RUNGS, evidence.rung_size(1)), 7.0)
     known = {"ROUNDS": 8.0, "PRIOR": 1.0, "FIRST_SQUARE": 1.0, "NOISE": 0.25, "SHRINK": 0.5, "RECENT_COUNT": 50.0}
-    evidence.renew(memo_with(**(known | slots)), rungs, np.array([3.0]), ONE)
+    births.renew(memo_with(**(known | slots)), rungs, np.array([3.0]), ONE, np.zeros(20), 0, 100.0, 0.02)
     assert (np.delete(rungs, 3, axis=0) == 7.0).all(), "the others are not touched"
+    if rungs[3, 0] == 0.0:
+        young.unfold(rungs[3], ONE)
     return rungs[3, :3].tolist(), evidence.noise_since(rungs[3], 1)
 
 
@@ -148,7 +157,7 @@ def test_no_young_model_where_it_could_not_tell_a_shift_from_noise():
 def test_rungs_cover_every_age_up_to_a_factor_of_two():
     born = {}
     for t in range(1, 2000):
-        rung = evidence.rung_of(t, 10)
+        rung = births.rung_of(t, 10)
         assert t % 2**rung == 0
         assert t % 2 ** (rung + 1) != 0 or rung == 9
         born[rung] = t
@@ -159,34 +168,36 @@ def test_rungs_cover_every_age_up_to_a_factor_of_two():
 
 def test_clear_empties():
     rungs = np.ones((3, evidence.rung_size(2)))
-    evidence.clear(rungs)
-    assert evidence.show(rungs, np.ones(2), np.ones(2), 1.0, np.empty(2), 1e9, 0.0, 1.0, 0.0, NU, CAP) == (-1, 0.0)
+    births.clear(rungs)
+    assert learned(rungs, np.ones(2), np.ones(2), 1.0, 1e9, 0.0, 1.0, 0.0, NU, CAP) == (-1, 3.0)
     assert (rungs[:, 1:] == 0.0).all()
     assert row_size(2) == 6
 
 
 def test_a_birth_by_hand():
-    """The row is [n, theta, lower triangle of A^-1] and seven sums, of which the prior fills the fifth and sixth."""
+    """The row is [n, theta, room for a triangle, 1 / ridge] and eight sums, of which the prior fills two."""
     rung = np.full(evidence.rung_size(2), 7.0)
-    evidence.give_birth(rung, np.array([2.0, -3.0]), np.array([1.0, 2.0]), 0.5, 4.0, 3.0, 0.2)
-    np.testing.assert_allclose(rung, [0, 1, -1.5, 0.25, 0, 1.0, 0, 0, 0, 0, 3.0, 3.0 * 0.2, 0], rtol=1e-15)
+    births.give_birth(rung, np.array([2.0, -3.0]), np.array([1.0, 2.0]), 0.5, 4.0, 3.0, 0.2)
+    np.testing.assert_allclose(rung, [0, 1, -1.5, 7, 7, 7, 0.25, 0, 0, 0, 0, 3.0, 3.0 * 0.2, 0, 0], rtol=1e-15)
+    young.unfold(rung, np.array([1.0, 2.0]))
+    np.testing.assert_allclose(rung[:7], [0, 1, -1.5, 0.25, 0, 1.0, 0], rtol=1e-15)
 
 
 def test_rungs_by_hand():
     born = [1, 2, 3, 4, 6, 8, 96, 256, 512, 1024, 512 * 3]
-    assert [evidence.rung_of(t, 10) for t in born] == [0, 1, 0, 2, 1, 3, 5, 8, 9, 9, 9]
-    assert evidence.rung_of(2**15, 19) == 15
-    assert evidence.rung_of(2**20, 19) == 18
-    assert evidence.RUNGS == 10
+    assert [births.rung_of(t, 10) for t in born] == [0, 1, 0, 2, 1, 3, 5, 8, 9, 9, 9]
+    assert births.rung_of(2**15, 19) == 15
+    assert births.rung_of(2**20, 19) == 18
+    assert births.RUNGS == 10
 
 
 def certain(*means: float) -> np.ndarray:
     """Rungs that predict these rewards, and are too sure of them to learn; None is an empty rung."""
     rungs = np.zeros((len(means), evidence.rung_size(1)))
-    evidence.clear(rungs)
+    births.clear(rungs)
     for rung, mean in zip(rungs, means, strict=True):
         if mean is not None:
-            evidence.give_birth(rung, np.array([mean]), ONE, 1.0, 1e12, NU, NOISE)
+            births.give_birth(rung, np.array([mean]), ONE, 1.0, 1e12, NU, NOISE)
     return rungs
 
 
@@ -197,7 +208,7 @@ def test_three_must_remain_without_the_most_telling_reward(error, found):
     show(rungs, 0.0, error)
     best, strongest = show(rungs, 0.0, error)
     assert (best == 0) == found
-    assert strongest == pytest.approx(3.0 * math.log((4.0 + 2.0 * error) / 4.0) if found else 0.0)
+    assert strongest == pytest.approx(3.0 * math.log((4.0 + 2.0 * error) / 4.0) if found else 3.0)
 
 
 def test_the_most_telling_reward_is_the_largest_gain_not_the_last():
@@ -247,15 +258,15 @@ def test_leads_add_up():
 @pytest.mark.parametrize(("error", "variance", "nu"), [(0.0, 2.0, 3.0), (1.5, 2.0, 3.0), (-0.3, 0.1, 7.0)])
 def test_likelihood_is_students_but_for_a_constant(error, variance, nu):
     expected = stats.t.logpdf(error, nu, scale=variance**0.5) - stats.t.logpdf(0.0, nu)
-    assert evidence.log_likelihood(error, variance, math.log(variance), nu) == pytest.approx(expected)
+    assert mixture.log_likelihood(error, variance, math.log(variance), nu) == pytest.approx(expected)
 
 
 def test_a_wider_model_must_explain_more():
     """A rung of prior variance 1 pays ln(2) / 2 for the width of its first prediction, the incumbent ln(4) / 2."""
     rungs = np.zeros((1, evidence.rung_size(1)))
-    evidence.give_birth(rungs[0], np.zeros(1), ONE, 1.0, 1.0, NU, NOISE)
+    births.give_birth(rungs[0], np.zeros(1), ONE, 1.0, 1.0, NU, NOISE)
     for _ in range(3):
-        best, strongest = evidence.show(rungs, ONE, np.array([1.0]), 0.0, np.empty(1), 30.0, 3.0, NOISE, 0.0, NU, CAP)
+        best, strongest = learned(rungs, ONE, ONE, 0.0, 30.0, 3.0, NOISE, 0.0, NU, CAP)
     widths = math.log(2.0) + math.log(3 / 2) + math.log(4 / 3) - 3 * math.log(4.0)
     assert best == 0
     assert strongest == pytest.approx(3.5 * math.log((4.0 + 90.0) / 4.0) - 0.5 * widths)
@@ -264,21 +275,23 @@ def test_a_wider_model_must_explain_more():
 def test_units_are_the_sizes_of_weights():
     """A weight of unit 3 varies by 3^2 where one of unit 1 varies by 1, around the same mean."""
     rung = np.zeros(evidence.rung_size(2))
-    evidence.give_birth(rung, np.array([1.0, 2.0]), np.array([1.0, 3.0]), 1.0, 1.0, NU, NOISE)
+    births.give_birth(rung, np.array([1.0, 2.0]), np.array([1.0, 3.0]), 1.0, 1.0, NU, NOISE)
+    young.unfold(rung, np.array([1.0, 3.0]))
     mean, square, _ = multiply(rung, np.array([1.0, 1.0]), np.empty(2))
     assert (mean, square) == (3.0, 10.0)
 
 
 def test_sums_stand_behind_the_row_of_any_size():
-    """Two features: the row has six numbers, the seven sums follow."""
+    """Two features: the row has six numbers, its scale and the sums follow."""
     rungs = np.zeros((1, evidence.rung_size(2)))
-    evidence.give_birth(rungs[0], np.zeros(2), np.ones(2), 1.0, 1e12, NU, NOISE)
+    births.give_birth(rungs[0], np.zeros(2), np.ones(2), 1.0, 1e12, NU, NOISE)
     x = np.array([1.0, 1.0])
-    evidence.show(rungs, np.ones(2), x, 0.5, np.empty(2), 3.0, 0.0, NOISE, -1.0, NU, CAP)
+    learned(rungs, np.ones(2), x, 0.5, 3.0, 0.0, NOISE, -1.0, NU, CAP)
     likelihood = stats.t.logpdf(0.5, NU, scale=NOISE**0.5) - stats.t.logpdf(0.0, NU)
     own = 0.25 / NOISE
-    sums = [3.0, own, 0.0, 3.0 - own, NU, NU * NOISE + 0.25, likelihood + 1.0]
-    np.testing.assert_allclose(rungs[0, 6:], sums, atol=1e-9)
+    sums = [3.0, own, 0.0, 3.0 - own, NU, NU * NOISE + 0.25, likelihood + 1.0, 0.0]
+    young.unfold(rungs[0], np.ones(2))
+    np.testing.assert_allclose(rungs[0, 7:], sums, atol=1e-9)
     np.testing.assert_allclose(rungs[0, :6], [1.0, 0.0, 0.0, 0.0, 0.0, 0.0], atol=1e-9)
     assert evidence.lead(rungs[0], 2) == pytest.approx(likelihood + 1.0)
     assert evidence.noise_since(rungs[0], 2) == (pytest.approx((NU * NOISE + 0.25) / 5.0), 5.0)
@@ -287,13 +300,13 @@ def test_sums_stand_behind_the_row_of_any_size():
 def test_wide_models_are_judged_by_their_logarithms_too():
     """The rung has a prior variance of a million: ln(1e6) / 2 = 6.9 against it, though its errors are no larger."""
     rungs = np.zeros((1, evidence.rung_size(1)))
-    evidence.give_birth(rungs[0], np.zeros(1), ONE, 1.0, 1e-6, NU, NOISE)
-    found = [evidence.show(rungs, ONE, ONE, 0.0, np.empty(1), 12.0, 0.0, NOISE, 0.0, NU, CAP) for _ in range(3)]
+    births.give_birth(rungs[0], np.zeros(1), ONE, 1.0, 1e-6, NU, NOISE)
+    found = [learned(rungs, ONE, ONE, 0.0, 12.0, 0.0, NOISE, 0.0, NU, CAP) for _ in range(3)]
     width = math.log(1.0 + 1e6) + math.log(2.0) + math.log(1.5)
     strongest = 3.5 * math.log((4.0 + 36.0) / 4.0) - 0.5 * width
     assert strongest < 3.0
-    assert found[2] == (-1, 0.0)
-    more = [evidence.show(rungs, ONE, ONE, 0.0, np.empty(1), 60.0, 0.0, NOISE, 0.0, NU, CAP) for _ in range(3)]
+    assert found[2] == (-1, 3.0)
+    more = [learned(rungs, ONE, ONE, 0.0, 60.0, 0.0, NOISE, 0.0, NU, CAP) for _ in range(3)]
     width += math.log(4 / 3) + math.log(5 / 4) + math.log(6 / 5)
     assert more[2] == (0, pytest.approx(5.0 * math.log((4.0 + 216.0) / 4.0) - 0.5 * width, rel=1e-6))
 
@@ -302,17 +315,21 @@ def test_a_model_that_was_sure_and_right_needs_no_errors_of_the_others():
     """Both predict both rewards exactly; the incumbent, with q = 1000, would have put up with anything."""
     rungs = certain(0.0)
     for _ in range(2):
-        found = evidence.show(rungs, ONE, ONE, 0.0, np.empty(1), 0.0, 1000.0, NOISE, 0.0, NU, CAP)
+        found = learned(rungs, ONE, ONE, 0.0, 0.0, 1000.0, NOISE, 0.0, NU, CAP)
     assert found == (0, pytest.approx(math.log(1001.0)))
 
 
-CLICK = np.array([1.0])
+def learned_click(rungs, memo, x, *told):
+    """As `learned`, for a click."""
+    rows = np.zeros(backlog.backlog_size(len(x)))
+    evidence.show_click(rows, 0, memo, x, *told)
+    return evidence.settle(memo, rungs, rows, 0, np.ones(len(x)), 10.0)
 
 
 def show_click(rungs, reward, theirs, base=0.0, acting=0.0, **known):
     """One click, or none, of an arm with a single feature of 1; 40 % clicks of value 2 so far."""
     memo = memo_with(**({"HITS": 39.0, "ROUNDS": 98.0, "HIT_VALUE": 2.0} | known))
-    return evidence.show_click(rungs, memo, ONE, CLICK, reward, base, np.empty(1), theirs, acting)
+    return learned_click(rungs, memo, ONE, reward, base, theirs, acting)
 
 
 def test_evidence_of_clicks_is_a_likelihood_ratio():
@@ -351,21 +368,23 @@ def test_rungs_explain_what_clicks_have_beyond_the_anchor():
     show_click(rungs, 2.0, 0.0, base=0.75)
     assert evidence.lead(rungs[0], 1) == pytest.approx(math.log(0.5))
     wide = np.zeros((1, evidence.rung_size(1)))
-    evidence.give_birth(wide[0], np.array([0.5]), ONE, 1.0, 4.0, NU, NOISE)
+    births.give_birth(wide[0], np.array([0.5]), ONE, 1.0, 4.0, NU, NOISE)
     show_click(wide, 2.0, 0.0, base=0.75)
     surprise = 2.0 - 0.75 - 0.5
+    young.unfold(wide[0], ONE)
     assert wide[0, :3] == pytest.approx([1.0, 0.5 + surprise / 5.0, 0.2]), "a fifth of the surprise, at a ridge of 4"
 
 
 def test_sums_of_clicks_stand_behind_the_row_of_any_size():
-    """Two features: the row has six numbers, the seven sums follow."""
+    """Two features: the row has six numbers, its scale and the sums follow."""
     rungs = np.zeros((1, evidence.rung_size(2)))
-    evidence.give_birth(rungs[0], np.array([0.25, 0.75]), np.ones(2), 1.0, 1e12, NU, NOISE)
+    births.give_birth(rungs[0], np.array([0.25, 0.75]), np.ones(2), 1.0, 1e12, NU, NOISE)
     memo = memo_with(HITS=39.0, ROUNDS=98.0, HIT_VALUE=2.0)
-    evidence.show_click(rungs, memo, np.ones(2), np.ones(2), 2.0, 0.0, np.empty(2), -3.0, -1.0)
+    learned_click(rungs, memo, np.ones(2), 2.0, 0.0, -3.0, -1.0)
     own = math.log(0.5)
+    young.unfold(rungs[0], np.ones(2))
     np.testing.assert_allclose(rungs[0, :6], [1.0, 0.25, 0.75, 0.0, 0.0, 0.0], atol=1e-9)
-    np.testing.assert_allclose(rungs[0, 6:], [3.0, -own, 0.0, own + 3.0, NU, NU * NOISE, own + 1.0], atol=1e-9)
+    np.testing.assert_allclose(rungs[0, 7:], [3.0, -own, 0.0, own + 3.0, NU, NU * NOISE, own + 1.0, 0.0], atol=1e-9)
 
 
 def test_empty_rungs_learn_no_click():
@@ -406,9 +425,11 @@ def test_on_clicks_a_rung_is_used_from_a_telling_age_on():
     ],
 )
 def test_on_clicks_the_ladder_starts_where_models_see_enough(hits, rounds, row):
-    rungs = np.full((evidence.RUNGS, evidence.rung_size(1)), 7.0)
+    rungs = np.full((births.RUNGS, evidence.rung_size(1)), 7.0)
     known = {"ROUNDS": float(rounds), "PRIOR": 1.0, "FIRST_SQUARE": 1.0, "NOISE": 0.25, "RECENT_COUNT": 50.0}
-    evidence.renew(memo_with(**known, HITS=hits / 2**15 * rounds), rungs, np.array([3.0]), ONE)
+    births.renew(
+        memo_with(**known, HITS=hits / 2**15 * rounds), rungs, np.array([3.0]), ONE, np.zeros(20), 0, 1.0, 0.02
+    )
     assert np.flatnonzero(rungs[:, 0] != 7.0).tolist() == ([] if row is None else [row])
 
 
@@ -429,8 +450,8 @@ def test_an_incumbent_that_is_wrong_is_so_with_any_number_of_features():
     known = {"ALL_COUNT": 4.0, "NOISE": 0.5, "REWARD_SQUARES": 40.0, "ROUNDS": 10.0}
     for theirs in (2.0, 0.0):
         rungs = np.zeros((1, evidence.rung_size(2)))
-        evidence.give_birth(rungs[0], np.zeros(2), np.ones(2), 1.0, 1e12, NU, NOISE)
-        evidence.show(rungs, np.ones(2), np.ones(2), 9.0, np.empty(2), theirs, 0.0, 0.5, 0.0, NU, CAP)
+        births.give_birth(rungs[0], np.zeros(2), np.ones(2), 1.0, 1e12, NU, NOISE)
+        learned(rungs, np.ones(2), np.ones(2), 9.0, theirs, 0.0, 0.5, 0.0, NU, CAP)
         assert evidence.holds(memo_with(**known), rungs[0], 2) == (theirs > 0.0)
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from driftbandit.kernels import evidence, scales
+from driftbandit.kernels import births, evidence, scales
 
 
 def memo(**known):
@@ -55,17 +55,17 @@ THETA, UNITS = np.array([2.0]), np.array([1.5])
 
 def renewed(**known):
     """Rungs after a renewal, of which the third had its turn in round 8; sevens are untouched."""
-    rungs = np.full((evidence.RUNGS, evidence.rung_size(1)), 7.0)
+    rungs = np.full((births.RUNGS, evidence.rung_size(1)), 7.0)
     told = memo(**known)
-    evidence.renew(told, rungs, THETA, UNITS)
-    turn = evidence.rung_of(int(told[scales.ROUNDS]), evidence.RUNGS)
+    births.renew(told, rungs, THETA, UNITS, np.zeros(20), 0, 100.0, 0.02)
+    turn = births.rung_of(int(told[scales.ROUNDS]), births.RUNGS)
     assert (np.delete(rungs, turn, axis=0) == 7.0).all()
     return turn, rungs[turn]
 
 
 def born(ridge, nu, noise=0.25):
-    rung = np.zeros(evidence.rung_size(1))
-    evidence.give_birth(rung, THETA, UNITS, 0.5, ridge, nu, noise)
+    rung = np.full(evidence.rung_size(1), 7.0)
+    births.give_birth(rung, THETA, UNITS, 0.5, ridge, nu, noise)
     return rung
 
 

@@ -19,10 +19,19 @@ def test_the_mixture_is_a_weighted_mean_of_models():
     memo[scales.NOISE] = 0.5
     rows = np.array([[7.0, 1.0, 4.0], [7.0, 2.0, 3.0], [7.0, 1e6, 1e6]])  # n, theta, matrix; the last is too light
     expected = [0.0, 0.6 * 1.0 + 0.3995 * 2.0, 0.6 * 0.5 * 4.0 + 0.3995 * 3.0]
-    assert mixture.blend(memo, weights, rows, True, 1) == pytest.approx(expected)
-    assert mixture.blend(memo, weights, rows, False, 1) == pytest.approx([0.0, 1.0, 2.0])
+    assert mixture.blend(memo, weights, rows, 1) == pytest.approx(expected)
+    assert mixture.blend(memo, mixture.heaviest(weights), rows, 1) == pytest.approx([0.0, 1.0, 2.0])
     weights[1:] = 0.3990, 0.0010
-    assert mixture.blend(memo, weights, rows, True, 1)[1] > 1000.0
+    assert mixture.blend(memo, weights, rows, 1)[1] > 1000.0
+
+
+def test_the_heaviest_model_and_the_incumbent_alone():
+    assert mixture.heaviest(np.array([0.2, 0.5, 0.3])).tolist() == [0.0, 1.0, 0.0]
+    assert mixture.heaviest(np.array([0.4, 0.2, 0.4])).tolist() == [1.0, 0.0, 0.0], "ties go to the incumbent"
+    assert mixture.acts_alone(np.array([1.0]))
+    assert mixture.acts_alone(np.array([0.9985, 0.0009, 0.0006]))
+    assert not mixture.acts_alone(np.array([0.9985, 0.0005, 0.0010]))
+    assert not mixture.acts_alone(np.array([0.0, 1.0]))
 
 
 def test_total_variance_is_the_trace():

@@ -4,41 +4,44 @@ import numpy as np
 import pytest
 
 from driftbandit import DriftUCB
-from driftbandit.kernels import evidence, ridge, young
-from driftbandit.kernels.drift import INCUMBENT
+from driftbandit.kernels import backlog, births, drift, evidence, ridge, scales, young
 
 
 def learned(dim, rewards, strength=0.5, seed=0):
-    """A young row, the inverse that it stands for, and its weights."""
+    """A young row, the inverse that it stands for, and its weights; it learns three rewards at a time."""
     rng = np.random.default_rng(seed)
     units, mean = rng.uniform(0.5, 2.0, dim), rng.standard_normal(dim)
-    row = np.full(evidence.rung_size(dim), np.nan)
-    young.begin(row, units, strength)
-    row[ridge.THETA : ridge.THETA + dim] = mean
+    rungs = np.full((1, evidence.rung_size(dim)), np.nan)
+    births.give_birth(rungs[0], mean, units, 1.0, strength, 1.0, 1.0)
     prior = np.diag(strength / units**2)
     xs, ys = rng.standard_normal((rewards, dim)), rng.standard_normal(rewards)
-    for x, y in zip(xs, ys, strict=True):
-        z = np.empty(dim)
-        predicted, square = young.multiply(row, units, x, z)
-        young.absorb(row, units, z, y - predicted, 1.0 + square)
+    rows = np.zeros(backlog.backlog_size(dim))
+    for t, (x, y) in enumerate(zip(xs, ys, strict=True)):
+        evidence.show(rows, 0, x, y, 0.0, 0.0, 1.0, 0.0, 5.0, 1e9)
+        if t % 3 == 2 or t == rewards - 1:
+            evidence.settle(np.zeros(scales.MEMO), rungs, rows, 0, units, 10.0)
     inverse = np.linalg.inv(prior + xs.T @ xs)
-    return row, units, inverse, inverse @ (prior @ mean + xs.T @ ys)
+    return rungs[0], units, inverse, inverse @ (prior @ mean + xs.T @ ys)
 
 
-@pytest.mark.parametrize(("dim", "rewards"), [(5, 7), (64, 0), (64, 1), (64, 32), (64, 33), (64, 40), (256, 9)])
+@pytest.mark.parametrize(
+    ("dim", "rewards"), [(1, 1), (1, 5), (5, 2), (5, 7), (25, 12), (64, 0), (64, 1), (64, 32), (64, 33), (256, 9)]
+)
 def test_predictions_and_weights_agree_with_a_fresh_solve(dim, rewards):
     row, units, inverse, theta = learned(dim, rewards)
-    x, z = np.random.default_rng(1).standard_normal(dim), np.empty(dim)
-    mean, square = young.multiply(row, units, x, z)
-    np.testing.assert_allclose(z, inverse @ x, rtol=1e-7, atol=1e-9)
+    arms = np.random.default_rng(1).standard_normal((dim, 8))
+    lines = -(-dim // 4) * 4
+    side_by_side, products = np.zeros((lines, 8)), np.zeros(lines * 8)
+    side_by_side[:dim] = arms
+    lifted = side_by_side.copy()
+    lifted[:dim] *= units[:, np.newaxis] ** 2
+    young.multiply(row, 0, side_by_side.ravel(), lifted.ravel(), dim, products)
+    np.testing.assert_allclose(products.reshape(lines, 8)[:dim], inverse @ arms, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(row[1 : 1 + dim], theta, rtol=1e-7, atol=1e-9)
-    assert mean == pytest.approx(x @ theta)
-    assert square == pytest.approx(x @ inverse @ x)
     assert row[ridge.COUNT] == rewards
-    assert not row[ridge.row_size(dim) :].any()  # the sums behind the model stay 0
 
 
-@pytest.mark.parametrize(("dim", "rewards"), [(5, 3), (64, 0), (64, 6), (64, 50)])
+@pytest.mark.parametrize(("dim", "rewards"), [(1, 3), (5, 3), (25, 10), (64, 0), (64, 6), (64, 50)])
 def test_unfolding_writes_the_triangle_and_happens_once(dim, rewards):
     row, units, inverse, _ = learned(dim, rewards)
     young.unfold(row, units)
@@ -49,9 +52,11 @@ def test_unfolding_writes_the_triangle_and_happens_once(dim, rewards):
 
 
 def test_vectors_give_way_to_the_triangle_when_its_place_is_full():
-    first = ridge.THETA + 64
-    assert learned(64, 32)[0][first] < 0.0
-    assert learned(64, 33)[0][first] > 0.0
+    at = young.scale_at(64)
+    assert learned(64, 32)[0][at] == 1.0 / 0.5
+    assert learned(64, 33)[0][at] == 0.0
+    assert learned(5, 3)[0][young.scale_at(5)] == 2.0
+    assert learned(5, 4)[0][young.scale_at(5)] == 0.0
 
 
 def test_an_alarm_with_many_features_makes_a_young_model_the_incumbent_with_a_triangle():
@@ -62,14 +67,15 @@ def test_an_alarm_with_many_features_makes_a_young_model_the_incumbent_with_a_tr
         x = rng.standard_normal(dim)
         policy.learn(x, float(x @ (taste if t < 400 else -taste) + 0.1 * rng.standard_normal()))
     assert [change.kind for change in policy.changes] == ["restarted"]
-    row = policy._bank[INCUMBENT]
+    row = policy._bank[drift.INCUMBENT]
     assert row[ridge.COUNT] < 31
-    assert row[ridge.THETA + dim] > 0.0
+    assert row[young.scale_at(dim)] == 0.0
+    diagonal = [ridge.THETA + dim + i * (i + 3) // 2 for i in range(dim)]
+    assert (row[diagonal] > 0.0).all()
     assert policy.choose(rng.standard_normal((5, dim))) in range(5)
 
 
-def test_a_saved_state_whose_young_models_are_triangles_goes_on_alike():
-    """As states were before young models were kept as vectors."""
+def test_a_state_whose_young_models_are_triangles_goes_on_alike():
     rng, dim = np.random.default_rng(4), 64
     new = DriftUCB(dim)
     xs = rng.standard_normal((300, dim))
@@ -77,8 +83,8 @@ def test_a_saved_state_whose_young_models_are_triangles_goes_on_alike():
     for x, reward in zip(xs[:200], rewards[:200].tolist(), strict=True):
         new.learn(x, reward)
     state = new.state()
-    rungs = [row for row in state["bank"][6:] if row[ridge.COUNT] >= 0.0]
-    assert any(row[ridge.THETA + dim] < 0.0 for row in rungs)
+    rungs = [row for row in drift.rungs_of(state["bank"], 4) if row[ridge.COUNT] >= 0.0]
+    assert any(row[young.scale_at(dim)] > 0.0 for row in rungs)
     for row in rungs:
         young.unfold(row, np.ones(dim))
     old = DriftUCB(dim).restore(state)

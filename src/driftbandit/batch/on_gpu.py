@@ -152,7 +152,7 @@ class GpuScopes:
     def _for_gpu(self, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Those of the desk's arrays that the GPU holds, as it takes them."""
         if isinstance(self._desk, DriftUCBShelf):
-            many.unfold_all(self._desk.policy._rules, arrays["memos"], arrays["banks"])
+            many.settle_all(self._desk.policy._rules, arrays["memos"], arrays["banks"])
         return {name: arrays[name] for name in self._gpu.names}
 
     def _review(self, scope: int) -> tuple[Change, ...]:
@@ -253,7 +253,7 @@ class _FirstRewards:
             )
 
         share_out(run, scopes, threads)
-        many.unfold_all(self._rules, memos, banks)
+        many.settle_all(self._rules, memos, banks)
         gpu.put(scopes, {"memos": memos, "banks": banks})
         self._tried[scopes] = memos[:, TRIED]
         return status

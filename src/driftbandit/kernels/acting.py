@@ -28,10 +28,11 @@ from driftbandit.kernels.drift import (
     with_constant,
 )
 from driftbandit.kernels.ridge import THETA, score_best, squares
-from driftbandit.kernels.scales import ANCHORED, FIRST_SQUARE, MEMO, REWARD_SQUARES, ROUNDS, SPREAD, TRIED
-from driftbandit.kernels.vectors import weigh_arm
+from driftbandit.kernels.scales import ANCHORED, FIRST_SQUARE, MEMO, NOISE, REWARD_SQUARES, ROUNDS, SPREAD, TRIED
+from driftbandit.kernels.vectors import combine, weigh_arm
 
-_SHOWN = 32  # arms of a large pool, evenly spaced, that show how much is known of it
+_SMALL = 32  # arms of a pool all of which show how much is known of it
+_SHOWN = 16  # arms of a larger pool, evenly spaced, that do
 
 
 @jit
@@ -74,19 +75,26 @@ def _score(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int
     count, d = len(pool), len(units)
     features = pool if pool.shape[1] == d else with_constant(pool)
     weights = memo[MEMO : MEMO + 1 + experts]
-    model = mixture.blend(memo, weights, bank[INCUMBENT:], rules[MIX] > 0.0, d)
+    draw = pending >= draws.OUTSTANDING
+    if rules[MIX] == 0.0:
+        weights = mixture.heaviest(weights)
+    share, variance = 1.0, 1.0
+    if mixture.acts_alone(weights):  # its own row does, times these
+        model, share, variance = bank[INCUMBENT], weights[0], weights[0] * memo[NOISE]
+    else:
+        model = mixture.blend(memo, weights, bank[INCUMBENT:], d)
+    theta = np.zeros(d)
     if memo[ANCHORED] > 0.0 and (memo[REWARD_SQUARES] > 0.0 or memo[SPREAD] > 0.0):  # else the noise has no unit yet
-        anchor = anchor_of(memo, experts)
-        for i in range(d):
-            model[THETA + i] += anchor[i]
-    if pending >= draws.OUTSTANDING:
-        draws.draw(model, rules[EXPLORE], int(memo[ROUNDS]) + pending, d)
+        copy_into(theta, anchor_of(memo, experts))
+    combine(theta, 0, 1.0, share, model, THETA, d)
+    if draw:
+        draws.draw(model, theta, rules[EXPLORE] * math.sqrt(variance), int(memo[ROUNDS]) + pending)
     of_arms = np.empty((2, count))
     scores, sizes = of_arms[0], of_arms[1]
     numbers = features.reshape(features.size)
     largest, least = 0.0, math.inf
     for k in range(count):
-        mean, size = weigh_arm(numbers, k * d, model, THETA, units)
+        mean, size = weigh_arm(numbers, k * d, theta, 0, units)
         if not finite(size):
             return finish(scores, False)
         scores[k], sizes[k] = mean, size
@@ -105,10 +113,11 @@ def _score(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int
             scores[k] = rules[EXPLORE] * math.sqrt(sizes[k])
     elif largest > most:
         return finish(scores, False)
-    elif pending < draws.OUTSTANDING:
-        shown = np.arange(0, count, (count - 1) // _SHOWN + 1)
+    elif not draw:
+        shown = np.arange(0, count, 1 if count <= _SMALL else (count - 1) // _SHOWN + 1)
         variances = squares(model, features, shown)
         explore = mixture.exploration(memo, rules[EXPLORE], rules[EXPLORE_MOST], model, variances, units)
+        explore *= math.sqrt(variance)
         if len(shown) < count:
             widen(model, features, units, scores, sizes, explore)
         else:

@@ -13,8 +13,8 @@ import math
 import numpy as np
 
 from driftbandit.core import Floats
-from driftbandit.kernels.compile import copy_into, jit
-from driftbandit.kernels.ridge import THETA, sampled_theta
+from driftbandit.kernels.compile import jit
+from driftbandit.kernels.ridge import add_draw
 
 OUTSTANDING = 5
 """Weights are drawn from this many unanswered choices on."""
@@ -23,12 +23,12 @@ _PRIME = 2_147_483_647  # numbers below it can be multiplied without overflow
 
 
 @jit
-def draw(model: Floats, scale: float, number: int, d: int) -> None:
-    """Replace a row's theta by theta + `scale` * L z, where L L' is the row's matrix and z is normal."""
-    z = np.empty(d)
-    for i in range(d):
+def draw(model: Floats, theta: Floats, scale: float, number: int) -> None:
+    """Add `scale` * L z to `theta`, where L L' is the matrix of the row `model` and z is normal."""
+    z = np.empty(len(theta))
+    for i in range(len(theta)):
         z[i] = _normal(number, i)
-    copy_into(model[THETA:], sampled_theta(model, z, scale))
+    add_draw(theta, model, z, scale)
 
 
 @jit

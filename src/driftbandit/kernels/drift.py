@@ -2,10 +2,11 @@
 
 The parts have their own files: `acting` (which arm is played), `draws` (which one while answers are outstanding),
 `scales` (what is known about the world), `frames` (units and intercept), `experts`, `mixture` (the weights, and who
-acts) and `evidence` (the ladder of young models and the alarm).
+acts), `births` (the ladder of young models) and `evidence` (what they learn, and the alarm).
 
 A bank of rows holds the elder (all history), the incumbent (since the last alarm), the experts, and the ladder. Each is
 a `ridge` row ``[n, theta, matrix]`` with room for the ladder's sums; the matrix is A^-1 or, in an expert, a covariance.
+Behind the ladder, the `backlog` fills the last rows.
 All models explain what a reward has beyond what the frame's anchor expects.
 `rules` are the settings, followed by the share of its knowledge that each expert keeps per round. `memo` holds what
 `scales` names, then the weights of incumbent and experts, then three vectors with room for the features and an
@@ -20,7 +21,7 @@ import math
 import numpy as np
 
 from driftbandit.core import Floats
-from driftbandit.kernels import evidence, mixture, young
+from driftbandit.kernels import backlog, births, evidence, mixture, young
 from driftbandit.kernels.compile import borrow, copy_into, finite, jit
 from driftbandit.kernels.experts import learn_expert, start_experts
 from driftbandit.kernels.ridge import COUNT, LARGEST_SQUARE, THETA
@@ -71,6 +72,26 @@ def memo_size(dim: int, experts: int) -> int:
     return MEMO + 1 + experts + 3 * (dim + 1)
 
 
+def bank_shape(dim: int, experts: int) -> tuple[int, int]:
+    """Shape of `bank`."""
+    width = evidence.rung_size(dim + 1)
+    return EXPERTS + experts + births.RUNGS - (-backlog.backlog_size(dim + 1) // width), width
+
+
+@jit
+def rungs_of(bank: Floats, experts: int) -> Floats:
+    """The ladder."""
+    rungs: Floats = bank[EXPERTS + experts : EXPERTS + experts + births.RUNGS]
+    return rungs
+
+
+@jit
+def backlog_at(bank: Floats, experts: int) -> int:
+    """Where the backlog begins, in the numbers of `bank` one behind the other."""
+    at: int = (EXPERTS + experts + births.RUNGS) * bank.shape[1]
+    return at
+
+
 @jit
 def before_alarm(memo: Floats, experts: int) -> Floats:
     """Theta of the incumbent before the latest alarm."""
@@ -112,7 +133,8 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
     if size <= 0.0:
         return 0 if size == 0.0 else NOT_USABLE
     weights = memo[MEMO : MEMO + 1 + experts]
-    elder, incumbent, rungs = bank[ELDER], bank[INCUMBENT], bank[EXPERTS + experts :]
+    elder, incumbent, rungs = bank[ELDER], bank[INCUMBENT], rungs_of(bank, experts)
+    rows, waiting = bank.reshape(bank.size), backlog_at(bank, experts)
     noise, clicks = memo[NOISE], are_clicks(memo)
     z, of_models = np.empty(d), np.empty((2, 1 + experts))
     errors, variances = of_models[0], of_models[1]  # of models with weight; those without have none
@@ -135,26 +157,34 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
     fired = 0
     if rules[DETECT] > 0.0:
         if clicks:
-            best, strongest = evidence.show_click(rungs, memo, units, x, reward, base, z, theirs, acting)
+            telling = evidence.show_click(rows, waiting, memo, x, reward, base, theirs, acting)
         else:
             own, cap = errors[0] ** 2 / (width * noise), evidence.error_cap(memo)
-            best, strongest = evidence.show(rungs, units, x, surplus, z, own, width - 1.0, noise, acting, nu, cap)
-        threshold = evidence.threshold(memo, incumbent[COUNT], rules[DELTA])
-        if best >= 0 and strongest > threshold and evidence.holds(memo, rungs[best], d):
-            fired = 1
-            memo[ALARM_EVIDENCE], memo[ALARM_THRESHOLD], memo[ALARM_AGE] = strongest, threshold, rungs[best, COUNT]
-            _replace(memo, weights, incumbent, rungs, best, before_alarm(memo, experts), units)
+            telling = evidence.show(rows, waiting, x, surplus, own, width - 1.0, noise, acting, nu, cap)
+        if evidence.is_time(memo, rows[waiting + backlog.WAITING]) or (telling and evidence.ready(memo, d)):
+            fired = _seek_change(rules, memo, bank, units)
 
     tally(memo, reward, surplus, size)
     if are_clicks(memo) != clicks:
-        evidence.clear(rungs)  # their sums are of another kind
+        births.clear(rungs)  # their sums are of another kind
+        backlog.empty(rows, waiting, 0.0)
     rescale(memo, elder, units)
     if memo[REWARD_SQUARES] > 0.0:
         if start_experts(memo, bank[EXPERTS : EXPERTS + experts], elder[THETA : THETA + d], units):
             mixture.share_out(weights)
         if rules[DETECT] > 0.0 and incumbent[COUNT] >= 2.0:
-            evidence.renew(memo, rungs, elder[THETA : THETA + d], units)
+            theta, age = elder[THETA : THETA + d], incumbent[COUNT]
+            births.renew(memo, rungs, theta, units, rows, waiting, age, rules[DELTA])
     return fired
+
+
+@jit
+def settle(rules: Floats, memo: Floats, bank: Floats) -> None:
+    """Let young models learn the rewards that wait, none of which raises an alarm."""
+    experts = len(rules) - RULES
+    limit = evidence.threshold(memo, bank[INCUMBENT, COUNT], rules[DELTA])
+    rungs, rows, units = rungs_of(bank, experts), bank.reshape(bank.size), units_of(memo, experts)
+    evidence.settle(memo, rungs, rows, backlog_at(bank, experts), units, limit)
 
 
 @jit
@@ -203,7 +233,7 @@ def begin(memo: Floats, bank: Floats, experts: int, size: float) -> None:
     """Start with nothing learned, and |x|^2 = `size` as the unit of the features."""
     memo[:FRAME] = 0.0
     bank[:] = 0.0
-    evidence.clear(bank[EXPERTS + experts :])
+    births.clear(rungs_of(bank, experts))
     memo[MEMO : MEMO + 1 + experts] = 0.0
     memo[MEMO] = 1.0  # the incumbent's weight
     memo[NOISE] = 1.0
@@ -259,19 +289,33 @@ def _learn_models(
 
 
 @jit
-def _replace(
-    memo: Floats, weights: Floats, incumbent: Floats, rungs: Floats, best: int, before: Floats, units: Floats
-) -> None:
+def _seek_change(rules: Floats, memo: Floats, bank: Floats, units: Floats) -> int:
+    """Let young models learn the rewards that wait; 1 if one of them then replaces the incumbent, else 0."""
+    experts = len(rules) - RULES
+    rungs, rows, waiting = rungs_of(bank, experts), bank.reshape(bank.size), backlog_at(bank, experts)
+    threshold = evidence.threshold(memo, bank[INCUMBENT, COUNT], rules[DELTA])
+    best, strongest = evidence.settle(memo, rungs, rows, waiting, units, threshold)
+    if best < 0 or strongest <= threshold or not evidence.holds(memo, rungs[best], len(units)):
+        return 0
+    memo[ALARM_EVIDENCE], memo[ALARM_THRESHOLD], memo[ALARM_AGE] = strongest, threshold, rungs[best, COUNT]
+    _replace(memo, bank, experts, best, units)
+    backlog.empty(rows, waiting, 0.0)
+    return 1
+
+
+@jit
+def _replace(memo: Floats, bank: Floats, experts: int, best: int, units: Floats) -> None:
     """Make a young model the incumbent, with the weight that it has earned since its birth.
 
     What the new incumbent leaves unexplained is the noise.
     """
-    d = len(before)
-    copy_into(before, incumbent[THETA : THETA + d])
+    d = len(units)
+    incumbent, rungs, weights = bank[INCUMBENT], rungs_of(bank, experts), memo[MEMO : MEMO + 1 + experts]
+    copy_into(before_alarm(memo, experts), incumbent[THETA : THETA + d])
     mixture.inherit(weights, evidence.lead(rungs[best], d))
     noise, worth = evidence.noise_since(rungs[best], d)
     take_over_noise(memo, noise, worth)
     copy_into(incumbent, rungs[best])
     young.unfold(incumbent, units)
-    evidence.clear(rungs)
+    births.clear(rungs)
     memo[ALARMS] += 1.0

@@ -1,11 +1,7 @@
 """A ladder of young models that compete with an incumbent: does one explain the rewards since its birth better?
 
-Rung z of the ladder holds the model that was born at the latest round divisible by 2^z and not by 2^(z + 1); it lives
-for 2^(z + 1) rounds, until the next model of its rung is born; the top rung takes all births that would be higher. So
-there is one young model of every age up to a factor of two, and each costs one update per round. On clicks the ladder
-starts at a rung whose models see enough of them. A rung's row is a
-`ridge` row ``[n, theta, A^-1]`` followed by the sums named below; n = -1 marks an empty rung. With many features, A^-1
-is kept as `young` says.
+Which model stands on which rung is said in `births`. A rung's row is a `ridge` row ``[n, theta, A^-1]``, kept as
+`young` says and followed by the sums named below; n = -1 marks an empty rung.
 
 All errors are in units of the noise level, e^2 / (1 + x' A^-1 x) / sigma^2, and capped, so that one wild reward cannot
 cause an alarm. With the noise variance integrated out under a prior worth `nu` rewards, the log-evidence of a rung
@@ -16,6 +12,9 @@ against the incumbent over the n rewards both have seen is
 A rung also keeps its lead: the `log_likelihood` of the rewards under its model minus that under the models that act.
 When the strongest log-evidence passes the `threshold`, there is an alarm, whose numbers `memo` keeps in the slots
 `ALARM_EVIDENCE`, `ALARM_THRESHOLD` and `ALARM_AGE`.
+
+Rewards wait in a `backlog` until they could matter: the log-evidence of a rung that has not learned the latest rewards
+is at most what it is with 0 for its own errors and its own q, and while that is below the threshold, there is no alarm.
 """
 
 from __future__ import annotations
@@ -25,103 +24,75 @@ import math
 import numpy as np
 
 from driftbandit.core import Floats
-from driftbandit.kernels import young
+from driftbandit.kernels import backlog, blocks, young
+from driftbandit.kernels.blocks import LANES
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.mixture import click_log_likelihood, log_likelihood
+from driftbandit.kernels.mixture import click_log_chance, least_chance
 from driftbandit.kernels.ridge import COUNT, THETA, row_size
-from driftbandit.kernels.rows import absorb, multiply
 from driftbandit.kernels.scales import (
     ALL_COUNT,
     FIRST_SQUARE,
+    HIT_VALUE,
     HITS,
     NOISE,
     PRIOR,
-    RECENT_COUNT,
     REWARD_SQUARES,
     ROUNDS,
-    SHRINK,
     are_clicks,
     click_rate,
 )
+from driftbandit.kernels.vectors import assign, combine
 
-RUNGS = 10
-"""Models of the ladder. A young model lives for at most 2^(RUNGS - 1) rounds, on clicks for longer; where rewards are
-not clicks, older models were found to add nothing."""
-
-# Sums since a rung's birth, behind the row of its model:
+# Sums since a rung's birth, behind the row of its model and its scale:
 (
-    _THEIRS,  # the incumbent's capped errors
-    _OWN,  # its own capped errors
-    _LOG_WIDTH,  # ln((1 + own q) / (1 + incumbent's q))
-    _LARGEST_GAIN,  # not a sum: the most by which one of its errors was smaller than the incumbent's
-    _NU,  # not a sum: how many rewards' worth of noise it was born with
-    _NOISE_SUM,  # its own errors times the noise of their time, including the noise it was born with
-    _LEAD,  # log-likelihood of the rewards, minus that under the models that act
-) = range(7)
-_SUMS = 7
+    THEIRS,  # the incumbent's capped errors
+    OWN,  # its own capped errors
+    LOG_WIDTH,  # ln((1 + own q) / (1 + incumbent's q))
+    LARGEST_GAIN,  # not a sum: the most by which one of its errors was smaller than the incumbent's
+    NU,  # not a sum: how many rewards' worth of noise it was born with
+    NOISE_SUM,  # its own errors times the noise of their time, including the noise it was born with
+    LEAD,  # log-likelihood of the rewards, minus that under the models that act
+    LATE,  # not a sum: how many of the rewards that wait came before its birth
+) = range(8)
+SUMS = 8
 
 _WITHOUT_BEST = 3.0  # log-evidence that must remain when the single most telling reward is left out
 _ERROR_CAP = 200.0  # cap of a squared error, in units of the noise, if a new taste causes less
 _CLICK_BIRTHS = 100.0  # births on clicks that count as having gone before
-_CLICK_TELLING = 4.0  # rare outcomes to be expected over half a model's life, for a birth on clicks
-_TELLING = 20.0  # a birth needs a new taste to amount, over half the model's life, to this many times the noise
+CLICK_TELLING = 4.0  # rare outcomes to be expected over half a model's life, for a birth on clicks
 _MATERIAL = 1e-4  # least mean squared error of an incumbent that is wrong, in units of the rewards' mean square
-_LEAST_RIDGE = 1e-6  # ridge of a young model, in units of the first |x|^2
-_MOST_NU = 8.0  # most rewards' worth of noise that a young model takes over
-_CLICK_MOST_NU = 50.0  # most rewards' worth of noise for clicks, whose errors cannot be wild
+
+_LEAST_RESERVE = 0.5  # part of a case that is reserved for the incumbent's ln(1 + q) while rewards wait,
+_RESERVE = 1.5 * LANES  # at least, and in units of the latest one: enough for a block, and half as much again
+_LARGEST_EXPONENT = 600.0  # exp of more than 709 is infinite
+_LARGE = 1e100  # products of numbers above 1 are taken to logarithms before they overflow
 
 
 def rung_size(dim: int) -> int:
     """Length of a rung's row."""
-    return row_size(dim) + _SUMS
+    return row_size(dim) + 1 + SUMS
 
 
 @jit
-def rung_of(born: int, rungs: int) -> int:
-    """The rung of a birth: how often two divides its round, up to the top one of `rungs`."""
-    rung = 0
-    while born % 2 == 0 and rung < rungs - 1:
-        born //= 2
-        rung += 1
-    return rung
-
-
-@jit
-def give_birth(rung: Floats, mean: Floats, units: Floats, shrink: float, ridge: float, nu: float, noise: float) -> None:
-    """Start a model whose weights are N(shrink * mean, units^2 * noise / ridge) and that knows `nu` rewards' worth of
-    `noise`.
-    """
-    d = len(mean)
-    young.begin(rung, units, ridge)
-    for i in range(d):
-        rung[THETA + i] = shrink * mean[i]
-    sums = THETA + d + d * (d + 1) // 2
-    rung[sums + _NU] = nu
-    rung[sums + _NOISE_SUM] = nu * noise
-
-
-@jit
-def clear(rungs: Floats) -> None:
-    """Empty all rungs."""
-    rungs[:] = 0.0
-    rungs[:, COUNT] = -1.0
+def sums_at(d: int) -> int:
+    """Where the sums begin in a rung's row."""
+    return young.scale_at(d) + 1
 
 
 @jit
 def show(
-    rungs: Floats,
-    units: Floats,
+    rows: Floats,
+    at: int,
     x: Floats,
-    reward: float,
-    z: Floats,
+    surplus: float,
     theirs: float,
     q: float,
     noise: float,
     acting: float,
     nu: float,
     cap: float,
-) -> tuple[int, float]:
-    """Show a reward to all rungs; returns the rung with the strongest evidence, -1 if none, and its log-evidence.
+) -> bool:
+    """Let a reward wait in the backlog that begins at `at`; whether it could raise an alarm.
 
     Parameters
     ----------
@@ -132,77 +103,166 @@ def show(
     cap :
         Cap of one squared error, in units of `noise`.
     """
-    best, strongest = -1, 0.0
-    rows, first = rungs.reshape(rungs.size), THETA + len(x) + len(x) * (len(x) + 1) // 2
-    theirs = min(theirs, cap)
-    many = len(x) >= young.MANY  # else a call less, which counts where features are few
-    log_noise, their_log_width = math.log(noise), math.log(1.0 + q)
+    theirs, their_log_width = min(theirs, cap), math.log(1.0 + q)
+    place = backlog.add(rows, at, x)
+    rows[place + backlog.TARGET] = surplus
+    rows[place + backlog.THEIRS] = theirs
+    rows[place + backlog.THEIR_LOG_WIDTH] = their_log_width
+    rows[place + backlog.ACTING] = acting + 0.5 * math.log(noise)
+    rows[place + backlog.NOISE] = noise
+    rows[place + backlog.CAP] = cap
+    rows[place + backlog.FREEDOM] = nu
+    return backlog.spend(rows, at, theirs, their_log_width)
+
+
+@jit
+def show_click(
+    rows: Floats, at: int, memo: Floats, x: Floats, reward: float, base: float, theirs: float, acting: float
+) -> bool:
+    """As `show`, for a click: evidence is the log-likelihood under a rung minus that under the incumbent, `theirs`.
+
+    `base` is what the anchor expects; a rung's model explains what is beyond it.
+    """
+    place = backlog.add(rows, at, x)
+    rows[place + backlog.TARGET] = reward - base
+    rows[place + backlog.THEIRS] = theirs
+    rows[place + backlog.THEIR_LOG_WIDTH] = 0.0
+    rows[place + backlog.ACTING] = acting
+    rows[place + backlog.BASE] = base
+    rows[place + backlog.LEAST] = least_chance(memo)
+    rows[place + backlog.HIT] = 1.0 if reward != 0.0 else 0.0
+    return backlog.spend(rows, at, -theirs, 0.0)
+
+
+@jit
+def is_time(memo: Floats, waiting: float) -> bool:
+    """Whether rewards that need not be learned now are: a block is full, or the older rungs are born next."""
+    return waiting >= LANES or (int(memo[ROUNDS]) + 1) % LANES == 0
+
+
+@jit
+def settle(memo: Floats, rungs: Floats, rows: Floats, at: int, units: Floats, limit: float) -> tuple[int, float]:
+    """Let all rungs learn the rewards that wait in the backlog that begins at the place `at` of `rows`.
+
+    Returns the rung with the strongest evidence, -1 if there is none, and its log-evidence. Then nothing waits, and the
+    backlog's allowance is what raises no log-evidence above `limit`.
+    """
+    d, clicks = len(units), are_clicks(memo)
+    count, lines = int(rows[at + backlog.WAITING]), blocks.lines_of(d)
+    tables = np.zeros((4, lines * LANES))  # the last lines, which no arm fills, stay 0
+    arms, lifted, products, vectors = tables[0], tables[1], tables[2], tables[3]
+    gram, inverse, step = np.empty(LANES * LANES), np.empty(LANES * LANES), np.empty(lines)
+    of_rewards = np.empty((3, LANES))
+    errors, means, widths = of_rewards[0], of_rewards[1], of_rewards[2]
+    backlog.side_by_side(rows, at, d, arms)
+    for i in range(d):
+        assign(lifted, i * LANES, units[i] * units[i], arms, i * LANES, LANES)
+    last = rows[backlog.record(at, count - 1, d) + backlog.THEIR_LOG_WIDTH] if count else 0.0
+    reserve = _LEAST_RESERVE + _RESERVE * last
+    backlog.empty(rows, at, reserve)
+    ladder = rungs.reshape(rungs.size)
+    best, strongest = -1, _WITHOUT_BEST
     for k in range(len(rungs)):
-        at = k * rungs.shape[1]
-        if rows[at + COUNT] < 0.0:
+        row = k * rungs.shape[1]
+        if ladder[row + COUNT] < 0.0:
             continue
-        if many:
-            mean, square = young.multiply(rungs[k], units, x, z)
+        sums = row + sums_at(d)
+        late = int(ladder[sums + LATE])
+        ladder[sums + LATE] = 0.0
+        if late < count:
+            young.multiply(ladder, row, arms, lifted, d, products)
+            blocks.meet(arms, products, ladder, row + THETA, d, gram, means)
+            for p in range(LANES):
+                errors[p] = rows[backlog.record(at, p, d) + backlog.TARGET] - means[p] if p < count else 0.0
+            blocks.factor(gram, errors, late, count, widths, inverse)
+            blocks.whiten(products, inverse, errors, lines, vectors, step)
+            combine(ladder, row + THETA, 1.0, 1.0, step, 0, d)
+            young.absorb(ladder, row, units, vectors, lines, late, count)
+            if clicks:
+                for p in range(late, count):
+                    place, error = backlog.record(at, p, d), errors[p] * math.sqrt(widths[p])
+                    _sum_up_click(ladder, sums, rows, place, error, memo[HIT_VALUE])
+            else:
+                _sum_up(ladder, sums, rows, at, d, late, count, errors, widths)
+        if clicks:
+            evidence = ladder[sums + THEIRS] - ladder[sums + OWN]
+            without = evidence - ladder[sums + LARGEST_GAIN]
+            backlog.allow(rows, at, limit - evidence)
         else:
-            mean, square = multiply(rows, at, x, z)
-        width = 1.0 + max(square, 0.0)
-        log_width = math.log(width)
-        error = reward - mean
-        own = min(error * error / (width * noise), cap)
-        if many:
-            young.absorb(rungs[k], units, z, error, width)
-        else:
-            absorb(rows, at, z, error, width)
-        sums = at + first
-        rows[sums + _THEIRS] += theirs
-        rows[sums + _OWN] += own
-        rows[sums + _NOISE_SUM] += own * noise
-        rows[sums + _LOG_WIDTH] += log_width - their_log_width
-        rows[sums + _LARGEST_GAIN] = max(rows[sums + _LARGEST_GAIN], theirs - own)
-        rows[sums + _LEAD] += log_likelihood(error, noise * width, log_noise + log_width, nu) - acting
-        count, least = rows[at + COUNT], max(strongest, _WITHOUT_BEST)
-        evidence = _log_evidence(rows, sums, count, 0.0, least)
-        if evidence > least and (
-            _log_evidence(rows, sums, count, rows[sums + _LARGEST_GAIN], _WITHOUT_BEST) > _WITHOUT_BEST
-        ):
+            n, without = ladder[row + COUNT], 0.0
+            evidence = _log_evidence(ladder, sums, n, 0.0, strongest)
+            if evidence > strongest:
+                without = _log_evidence(ladder, sums, n, ladder[sums + LARGEST_GAIN], _WITHOUT_BEST)
+            backlog.allow(rows, at, slack(ladder, sums, n, reserve, limit))
+        if evidence > strongest and without > _WITHOUT_BEST:
             best, strongest = k, evidence
     return best, strongest
 
 
 @jit
-def show_click(
-    rungs: Floats,
-    memo: Floats,
-    units: Floats,
-    x: Floats,
-    reward: float,
-    base: float,
-    z: Floats,
-    theirs: float,
-    acting: float,
-) -> tuple[int, float]:
-    """As `show`, for a click: evidence is the log-likelihood under a rung minus that under the incumbent, `theirs`.
+def _sum_up(
+    ladder: Floats,
+    sums: int,
+    rows: Floats,
+    at: int,
+    d: int,
+    late: int,
+    count: int,
+    errors: Floats,
+    widths: Floats,
+) -> None:
+    """Add the rewards of a block to a rung's sums; errors are over the root of their widths 1 + q."""
+    own_sum, their_sum, noise_sum = 0.0, 0.0, 0.0
+    gain, lead, log_width, log_tails = ladder[sums + LARGEST_GAIN], 0.0, 0.0, 0.0
+    wide, tails, freedom = 1.0, 1.0, 0.0  # products, of which one logarithm is taken at the end
+    for p in range(late, count):
+        place = backlog.record(at, p, d)
+        noise, nu = rows[place + backlog.NOISE], rows[place + backlog.FREEDOM]
+        square = errors[p] * errors[p] / noise
+        own, theirs = min(square, rows[place + backlog.CAP]), rows[place + backlog.THEIRS]
+        own_sum += own
+        their_sum += theirs
+        noise_sum += own * noise
+        log_width -= rows[place + backlog.THEIR_LOG_WIDTH]
+        gain = max(gain, theirs - own)
+        lead += rows[place + backlog.ACTING]
+        if max(wide, tails) > _LARGE or nu != freedom:
+            lead += 0.5 * math.log(wide)
+            log_width += math.log(wide)
+            log_tails += (freedom + 1.0) * math.log(tails)
+            wide, tails, freedom = 1.0, 1.0, nu
+        wide *= widths[p]
+        tails *= 1.0 + square / nu
+    ladder[sums + THEIRS] += their_sum
+    ladder[sums + OWN] += own_sum
+    ladder[sums + NOISE_SUM] += noise_sum
+    ladder[sums + LOG_WIDTH] += log_width + math.log(wide)
+    ladder[sums + LARGEST_GAIN] = gain
+    ladder[sums + LEAD] -= lead + 0.5 * (math.log(wide) + log_tails + (freedom + 1.0) * math.log(tails))
 
-    `base` is what the anchor expects; a rung's model explains what is beyond it.
-    """
-    best, strongest = -1, _WITHOUT_BEST
-    sums = THETA + len(x) + len(x) * (len(x) + 1) // 2
-    for k in range(len(rungs)):
-        rung = rungs[k]
-        if rung[COUNT] < 0.0:
-            continue
-        mean, square = young.multiply(rung, units, x, z)
-        own = click_log_likelihood(memo, reward, base + mean)
-        young.absorb(rung, units, z, reward - base - mean, 1.0 + max(square, 0.0))
-        gain = own - theirs
-        rung[sums + _OWN] -= own
-        rung[sums + _THEIRS] -= theirs
-        rung[sums + _LARGEST_GAIN] = max(rung[sums + _LARGEST_GAIN], gain)
-        rung[sums + _LEAD] += own - acting
-        evidence = rung[sums + _THEIRS] - rung[sums + _OWN]
-        if evidence > strongest and evidence - rung[sums + _LARGEST_GAIN] > _WITHOUT_BEST:
-            best, strongest = k, evidence
-    return best, strongest
+
+@jit
+def _sum_up_click(ladder: Floats, sums: int, rows: Floats, place: int, error: float, hit_value: float) -> None:
+    """Add a click, whose record's numbers begin at `place`, to a rung's sums; `error` is what came unexpected."""
+    chance = (rows[place + backlog.BASE] + rows[place + backlog.TARGET] - error) / hit_value
+    own = click_log_chance(chance, rows[place + backlog.LEAST], rows[place + backlog.HIT] > 0.0)
+    theirs = rows[place + backlog.THEIRS]
+    ladder[sums + OWN] -= own
+    ladder[sums + THEIRS] -= theirs
+    ladder[sums + LARGEST_GAIN] = max(ladder[sums + LARGEST_GAIN], own - theirs)
+    ladder[sums + LEAD] += own - rows[place + backlog.ACTING]
+
+
+@jit
+def slack(ladder: Floats, sums: int, count: float, reserve: float, limit: float) -> float:
+    """By how much the incumbent's errors may grow, during one more block, without log-evidence above `limit`."""
+    nu = ladder[sums + NU]
+    distance = 2.0 * limit + ladder[sums + LOG_WIDTH] - reserve
+    if distance <= 0.0:
+        return -1.0
+    ratio = math.exp(min(distance / (nu + count + LANES), _LARGEST_EXPONENT))
+    slack: float = (nu + ladder[sums + OWN]) * ratio - nu - ladder[sums + THEIRS]
+    return slack
 
 
 @jit
@@ -211,7 +271,7 @@ def holds(memo: Floats, rung: Floats, d: int) -> bool:
 
     Without noise, the bias of its ridge alone would be evidence.
     """
-    wrong = rung[THETA + d + d * (d + 1) // 2 + _THEIRS] * memo[NOISE] / rung[COUNT]
+    wrong = rung[sums_at(d) + THEIRS] * memo[NOISE] / rung[COUNT]
     return ready(memo, d) and (are_clicks(memo) or wrong > _MATERIAL * memo[REWARD_SQUARES] / memo[ROUNDS])
 
 
@@ -229,7 +289,7 @@ def threshold(memo: Floats, age: float, delta: float) -> float:
     On clicks, births are rare, and each may raise a false alarm: what counts is how many there were.
     """
     if are_clicks(memo):
-        return math.log((age * min(1.0, click_rate(memo) / _CLICK_TELLING) + _CLICK_BIRTHS) / delta)
+        return math.log((age * min(1.0, click_rate(memo) / CLICK_TELLING) + _CLICK_BIRTHS) / delta)
     return math.log((age + 2.0) / delta)
 
 
@@ -242,41 +302,17 @@ def ready(memo: Floats, d: int) -> bool:
 
 
 @jit
-def renew(memo: Floats, rungs: Floats, theta: Floats, units: Floats) -> None:
-    """Replace the rung whose turn it is by a new model around `theta`, if the model could tell a shift from noise."""
-    clicks = are_clicks(memo)
-    lowest = lowest_rung(memo) if clicks else 0
-    rung = rung_of(int(memo[ROUNDS]), lowest + RUNGS)
-    if rung < lowest:
-        return
-    rung %= RUNGS  # of the rungs above the lowest, each has a row of its own
-    if not clicks and 2.0**rung * memo[PRIOR] * memo[FIRST_SQUARE] < _TELLING * memo[NOISE]:
-        clear(rungs[rung : rung + 1])
-        return
-    ridge = max(memo[NOISE] / memo[PRIOR], _LEAST_RIDGE * memo[FIRST_SQUARE])
-    nu = min(max(memo[RECENT_COUNT], 0.5), _CLICK_MOST_NU if clicks else _MOST_NU)
-    give_birth(rungs[rung], theta, units, memo[SHRINK], ridge, nu, memo[NOISE])
-
-
-@jit
-def lowest_rung(memo: Floats) -> int:
-    """The lowest rung whose models live long enough on clicks: 2^rung rounds bring `_CLICK_TELLING` rare outcomes."""
-    rung: int = math.ceil(np.log2(_CLICK_TELLING / click_rate(memo)))  # Numba 0.59 has no math.log2
-    return max(rung, 0)
-
-
-@jit
 def noise_since(rung: Floats, dim: int) -> tuple[float, float]:
     """Estimate of the noise variance from a rung's prior and its own errors, and how many rewards it is worth."""
-    sums = THETA + dim + dim * (dim + 1) // 2
-    worth = rung[sums + _NU] + rung[COUNT]
-    return rung[sums + _NOISE_SUM] / worth, worth
+    sums = sums_at(dim)
+    worth = rung[sums + NU] + rung[COUNT]
+    return rung[sums + NOISE_SUM] / worth, worth
 
 
 @jit
 def lead(rung: Floats, dim: int) -> float:
     """Log-likelihood ratio of a rung against the models that acted since its birth."""
-    found: float = rung[THETA + dim + dim * (dim + 1) // 2 + _LEAD]
+    found: float = rung[sums_at(dim) + LEAD]
     return found
 
 
@@ -285,9 +321,9 @@ def _log_evidence(rows: Floats, sums: int, count: float, left_out: float, least:
     """Log-evidence over `count` rewards, from the sums that begin at the place `sums`, without errors worth `left_out`;
     `least` if it is not more.
     """
-    nu = rows[sums + _NU]
-    ratio = (nu + rows[sums + _THEIRS] - left_out) / (nu + rows[sums + _OWN])
-    worth, log_width = nu + count, rows[sums + _LOG_WIDTH]
+    nu = rows[sums + NU]
+    ratio = (nu + rows[sums + THEIRS] - left_out) / (nu + rows[sums + OWN])
+    worth, log_width = nu + count, rows[sums + LOG_WIDTH]
     if 0.5 * (worth * (ratio - 1.0) - log_width) <= least:  # ln r <= r - 1: most rungs need no logarithm
         return least
     evidence: float = 0.5 * (worth * math.log(ratio) - log_width)

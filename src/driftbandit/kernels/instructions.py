@@ -108,6 +108,10 @@ class Writer:
         """total + a * b."""
         return self.add(total, self.times(a, b))
 
+    def minus(self, total: Any, a: Any, b: Any) -> Any:
+        """total - a * b."""
+        return self.builder.fsub(total, self.times(a, b), flags=_FAST)
+
     def sum(self, vector: Any) -> Any:
         """The sum of a vector's numbers."""
         name = f"llvm.vector.reduce.fadd.v{self.width}f64"

@@ -246,12 +246,12 @@ def remember_in_turn(
 
 
 @jit
-def unfold_all(rules: Floats, memos: Floats, banks: Floats) -> None:
-    """Write the triangles of all young models, which a GPU keeps from birth; see `young`."""
+def settle_all(rules: Floats, memos: Floats, banks: Floats) -> None:
+    """Let all young models learn what waits, and write their triangles: on a GPU nothing waits; see `backlog`."""
     experts = len(rules) - drift.RULES
     for i in range(len(memos)):
-        units = drift.units_of(memos[i], experts)
-        rungs = banks[i, drift.EXPERTS + experts :]
+        drift.settle(rules, memos[i], banks[i])
+        units, rungs = drift.units_of(memos[i], experts), drift.rungs_of(banks[i], experts)
         for k in range(len(rungs)):
             if rungs[k, ridge.COUNT] >= 0.0:
                 young.unfold(rungs[k], units)

@@ -46,17 +46,31 @@ _LARGEST_LOG = 700.0  # exp of more is infinite, exp of less than its negative i
 
 
 @jit
-def blend(memo: Floats, weights: Floats, rows: Floats, mix: bool, d: int) -> Floats:
-    """Row with the weighted mean of the models' means and covariances, or, without `mix`, of the heaviest model."""
+def acts_alone(weights: Floats) -> bool:
+    """Whether the incumbent is the only model that acts."""
+    others = 0
+    for m in range(1, len(weights)):
+        others += weights[m] >= _LIGHT
+    return others == 0
+
+
+@jit
+def heaviest(weights: Floats) -> Floats:
+    """Weights that let the heaviest model act alone."""
+    result = np.zeros(len(weights))
+    result[np.argmax(weights)] = 1.0
+    return result
+
+
+@jit
+def blend(memo: Floats, weights: Floats, rows: Floats, d: int) -> Floats:
+    """Row with the weighted mean of the means and covariances of the models that act."""
     size = THETA + d + d * (d + 1) // 2
     result, numbers = np.zeros(size), rows.reshape(rows.size)
-    heaviest = -1 if mix else np.argmax(weights)
     for first in range(THETA + d, size, _CHUNK):
         last = min(first + _CHUNK, size)
         for m in range(len(weights)):
             weight, at = weights[m], m * rows.shape[1]
-            if not mix:
-                weight = 1.0 if m == heaviest else 0.0
             if weight < _LIGHT:
                 continue
             if first == THETA + d:
@@ -143,13 +157,21 @@ def log_likelihood(error: float, variance: float, log_variance: float, nu: float
 
 @jit
 def click_log_likelihood(memo: Floats, reward: float, mean: float) -> float:
-    """Log-probability of a click, or of none, if the expected reward is `mean`.
+    """Log-probability of a click, or of none, if the expected reward is `mean`."""
+    return click_log_chance(mean / memo[HIT_VALUE], least_chance(memo), reward != 0.0)
 
-    Its probability is kept from 0 and 1 by a fifth of the rate of the rarer outcome.
-    """
-    least = _LEAST_CHANCE * click_rate(memo)
-    chance = min(max(mean / memo[HIT_VALUE], least), 1.0 - least)
-    return math.log(chance if reward != 0.0 else 1.0 - chance)
+
+@jit
+def click_log_chance(chance: float, least: float, hit: bool) -> float:
+    """Log-probability of a click, or of none, if that of a click is `chance`, but at least `least`, as of none."""
+    chance = min(max(chance, least), 1.0 - least)
+    return math.log(chance if hit else 1.0 - chance)
+
+
+@jit
+def least_chance(memo: Floats) -> float:
+    """Least probability of an outcome: a fifth of the rate of the rarer one."""
+    return _LEAST_CHANCE * click_rate(memo)
 
 
 @jit

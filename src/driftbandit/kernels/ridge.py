@@ -282,8 +282,15 @@ def sampled_arm(bank: Floats, member: int, features: Floats, noise: Floats, expl
 @jit
 def sampled_theta(row: Floats, noise: Floats, scale: float) -> Floats:
     """theta + scale * L noise, where L L' is the row's matrix; a direction without variance gets none."""
+    sample = row[THETA : THETA + len(noise)].copy()
+    add_draw(sample, row, noise, scale)
+    return sample
+
+
+@jit
+def add_draw(sample: Floats, row: Floats, noise: Floats, scale: float) -> None:
+    """Add scale * L noise to `sample`, as in `sampled_theta`."""
     d = len(noise)
-    sample = row[THETA : THETA + d].copy()
     factor = np.zeros((d, d))
     at = THETA + d
     for i in range(d):  # Cholesky, row by row
@@ -299,7 +306,6 @@ def sampled_theta(row: Floats, noise: Floats, scale: float) -> Floats:
     for i in range(d):
         for j in range(i + 1):
             sample[i] += scale * factor[i, j] * noise[j]
-    return sample
 
 
 @jit

@@ -254,6 +254,26 @@ def _combine(context: Any, total: Any, at: Any, keep: Any, factor: Any, part: An
     return types.void(total, _PLACE, types.float64, types.float64, part, _PLACE, _PLACE), generate
 
 
+def _assign(context: Any, total: Any, at: Any, factor: Any, part: Any, first: Any, stop: Any) -> Any:
+    """Instructions of `_assign_whole`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        write = Writer(context, builder)
+        total, at, factor, part, first, stop = arguments
+        total = write.place(write.numbers(signature.args[0], total), at)
+        part = write.place(write.numbers(signature.args[3], part), first)
+        factor = write.spread(factor)
+
+        def body(j: Any, _: Sequence[Any]) -> list[Any]:
+            write.store(write.times(factor, write.load(write.place(part, j))), write.place(total, j))
+            return []
+
+        write.loop(stop, WIDTH, [], body)
+        return context.get_dummy_value()
+
+    return types.void(total, _PLACE, types.float64, part, _PLACE, _PLACE), generate
+
+
 @compiled_as(_meet_line)
 def meet_line(triangle: Floats, at: int, i: int, stop: int, x: Floats, z: Floats) -> float:
     """Add what line i contributes to M x by its columns before `stop`, a multiple of `WIDTH`.
@@ -369,3 +389,17 @@ def combine(total: Floats, at: int, keep: float, factor: float, part: Floats, fi
     _combine_whole(total, at, keep, factor, part, first, whole)
     for i in range(whole, count):
         total[at + i] = keep * total[at + i] + factor * part[first + i]
+
+
+@compiled_as(_assign)
+def _assign_whole(total: Floats, at: int, factor: float, part: Floats, first: int, stop: int) -> None:
+    total[at : at + stop] = factor * part[first : first + stop]
+
+
+@jit_inside
+def assign(total: Floats, at: int, factor: float, part: Floats, first: int, count: int) -> None:
+    """Let `count` numbers of `total`, from `at` on, be `factor` times those of `part` from `first` on."""
+    whole = count - count % WIDTH
+    _assign_whole(total, at, factor, part, first, whole)
+    for i in range(whole, count):
+        total[at + i] = factor * part[first + i]

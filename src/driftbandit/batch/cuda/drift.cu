@@ -84,7 +84,7 @@ __device__ int choose_scope(const double* rules, double* shared, const double* b
     const double *units = memo + VECTORS + MOST, *anchor = memo + VECTORS + 2 * MOST;
     double *model = shared + AT_ROWS, *room = shared + AT_POOL;
     const int packed = columns * (columns + 1) / 2, lane = group_lane();
-    const i64 step = (count - 1) / SHOWN + 1, shown = (count - 1) / step + 1;  // arms that show how much is known
+    const i64 step = count <= SMALL ? 1 : (count - 1) / SHOWN + 1, shown = (count - 1) / step + 1;  // arms that show how much is known
     const double* pool = start_numbers(room, arms, (int)(count < CHUNK ? count : CHUNK) * DIM);
     send();
     blend(rules, memo, bank, columns, model);

@@ -31,16 +31,16 @@ from driftbandit.core import (
     not_finite,
 )
 from driftbandit.kernels import acting, drift, frames, relearning, ridge, scales
-from driftbandit.kernels.evidence import RUNGS, clear, rung_size
+from driftbandit.kernels.births import clear
 from driftbandit.kernels.experts import BELIEVES
 from driftbandit.policies.base import PolicyBase
 from driftbandit.policies.choosing_memory.explanation import Expert, Explanation
 from driftbandit.policies.choosing_memory.many_rewards import learn_many_driftucb
+from driftbandit.policies.choosing_memory.older_states import of_today
 from driftbandit.policies.entry import Entry, Variants, from_brief
 
 _ROUNDING = 1e-6
 _STEP = 16  # most lines by which the memory of the first rewards grows at a time
-_OLD_RUNGS = 10  # rungs of states that were stored before frames were tried
 
 
 class DriftUCB(PolicyBase):
@@ -123,8 +123,8 @@ class DriftUCB(PolicyBase):
         self._memo[scales.COLUMNS] = self.dim
         drift.units_of(self._memo, experts)[:] = 1.0
         self._seen = np.zeros((0, self.dim + 1))  # the first rewards, behind the features of their arms
-        self._bank = np.zeros((drift.EXPERTS + experts + RUNGS, rung_size(self.dim + 1)))
-        clear(self._bank[drift.EXPERTS + experts :])
+        self._bank = np.zeros(drift.bank_shape(self.dim, experts))
+        clear(drift.rungs_of(self._bank, experts))
         self._trying = True
 
     @property
@@ -243,26 +243,7 @@ class DriftUCB(PolicyBase):
 
     def restore(self, state: Mapping[str, ArrayLike]) -> Self:
         """Take back what `state` returned, from an object built with the same settings; see `Stateful.restore`."""
-        return super().restore(self._of_today(state))
-
-    def _of_today(self, state: Mapping[str, ArrayLike]) -> Mapping[str, ArrayLike]:
-        """A state that was stored before frames were tried: its frame is raw, its young models start afresh."""
-        experts = len(self.memory)
-        try:
-            memo, bank = np.asarray(state["memo"]), np.asarray(state["bank"])
-        except (KeyError, TypeError, ValueError):
-            return state
-        old = scales.FRAME + 1 + experts
-        models, width = drift.EXPERTS + experts, rung_size(self.dim)
-        if "seen" in state or memo.shape != (old + self.dim,) or bank.shape != (models + _OLD_RUNGS, width):
-            return state
-        fresh = type(self)(**self.settings()).state()
-        fresh["memo"][: scales.FRAME] = memo[: scales.FRAME]
-        fresh["memo"][scales.TRIED] = frames.TRIAL
-        fresh["memo"][scales.MEMO : scales.MEMO + 1 + experts] = memo[scales.FRAME : old]
-        drift.before_alarm(fresh["memo"], experts)[:] = memo[old:]
-        fresh["bank"][:models, :width] = bank[:models]
-        return {**state, **{name: fresh[name] for name in ("memo", "bank", "seen")}}
+        return super().restore(of_today(state, type(self)(**self.settings()).state(), self.dim, len(self.memory)))
 
     def _learn_young(self, x: Floats, reward: float) -> int:
         """Learn one of the first rewards, and remember it; returns what `drift.learn` returns."""

@@ -1,0 +1,153 @@
+"""Rewards that wait: young models learn them late, and no alarm comes late for it."""
+
+import math
+
+import numpy as np
+import pytest
+
+from driftbandit import DriftUCB
+from driftbandit.kernels import backlog, births, drift, evidence
+from driftbandit.kernels.ridge import COUNT
+
+
+class Eager(DriftUCB):
+    """Lets young models learn every reward at once."""
+
+    def learn(self, features, reward, arm=None):
+        rows = self._bank.ravel()
+        at = drift.backlog_at(self._bank, len(self.memory))
+        assert rows[at + backlog.WAITING] == 0.0
+        rows[at + backlog.LOG_ALLOWANCE] = -1.0  # any reward exceeds it
+        found = super().learn(features, reward, arm)
+        if not found:
+            drift.settle(self._rules, self._memo, self._bank)
+        return found
+
+
+def waiting(policy):
+    return int(policy._bank.ravel()[drift.backlog_at(policy._bank, len(policy.memory)) + backlog.WAITING])
+
+
+def worlds(kind, dim, rounds, period, noise, seed):
+    """Arms and rewards of a world whose taste changes."""
+    rng = np.random.default_rng([seed, dim])
+    for t in range(rounds):
+        if t % period == 0:
+            taste = rng.standard_normal(dim) / dim**0.5
+        x = rng.standard_normal(dim)
+        mean, error, luck = x @ taste, rng.standard_normal(), rng.random()
+        if kind == "clicks":
+            yield x, float(luck < np.clip(0.15 + 0.15 * mean, 0.01, 1.0))
+        elif kind == "wild":
+            yield x, float(mean + noise * error * (30.0 if luck < 0.02 else 1.0))
+        else:
+            yield x, float(mean + noise * error)
+
+
+WORLDS = [
+    ("numbers", 4, 900, 150, 0.1),
+    ("numbers", 4, 900, 150, 0.01),
+    ("numbers", 3, 600, 200, 0.0),
+    ("numbers", 6, 1200, 300, 0.5),
+    ("numbers", 30, 900, 300, 0.1),
+    ("wild", 5, 1200, 300, 0.1),
+    ("clicks", 3, 6000, 1500, 0.0),
+]
+
+
+@pytest.mark.parametrize("world", WORLDS)
+@pytest.mark.parametrize("settings", [{}, {"delta": 0.9, "memory": ()}])
+def test_alarms_are_those_of_models_that_learn_at_once(world, settings):
+    late, eager = DriftUCB(world[1], **settings), Eager(world[1], **settings)
+    waited = 0
+    for x, reward in worlds(*world, seed=1):
+        assert late.learn(x, reward) == eager.learn(x, reward) or late.changes[-1].round == eager.changes[-1].round
+        waited = max(waited, waiting(late))
+    assert waited >= 6, "else nothing was late"
+    assert [c.round for c in late.changes] == [c.round for c in eager.changes]
+    assert len(late.changes) >= 1
+    for mine, theirs in zip(late.changes, eager.changes, strict=True):
+        assert mine.evidence == pytest.approx(theirs.evidence, rel=1e-6)
+    drift.settle(late._rules, late._memo, late._bank)
+    np.testing.assert_allclose(late._memo, eager._memo, rtol=1e-6, atol=1e-9)
+    live = drift.rungs_of(late._bank, len(late.memory))[:, COUNT]
+    np.testing.assert_array_equal(live, drift.rungs_of(eager._bank, len(eager.memory))[:, COUNT])
+
+
+def test_in_quiet_times_eight_rewards_wait():
+    policy, counts = DriftUCB(5), []
+    for x, reward in worlds("numbers", 5, 800, 10_000, 0.2, seed=3):
+        policy.learn(x, reward)
+        counts.append(waiting(policy))
+    assert np.mean(np.array(counts[300:]) == np.resize(np.roll(np.arange(8), -301 % 8), 500)) > 0.9
+
+
+def test_a_policy_restored_while_rewards_wait_goes_on_bit_for_bit():
+    rounds = list(worlds("numbers", 4, 700, 250, 0.1, seed=5))
+    policy = DriftUCB(4)
+    for t, (x, reward) in enumerate(rounds):
+        if t == 510:
+            assert waiting(policy) > 0
+            other = DriftUCB(4).restore(policy.state())
+        policy.learn(x, reward)
+        if t >= 510:
+            other.learn(x, reward)
+    mine, theirs = policy.state(), other.state()
+    assert all(np.array_equal(mine[name], theirs[name]) for name in mine)
+    assert policy.changes
+
+
+def rung_with(theirs, own, log_width, nu, count):
+    """A ladder of one, whose sums are these."""
+    rungs = np.zeros((1, evidence.rung_size(1)))
+    births.give_birth(rungs[0], np.zeros(1), np.ones(1), 1.0, 1e12, nu, 1.0)
+    sums = evidence.sums_at(1)
+    rungs[0, COUNT] = count
+    rungs[0, sums + evidence.THEIRS], rungs[0, sums + evidence.OWN] = theirs, own
+    rungs[0, sums + evidence.LOG_WIDTH] = log_width
+    return rungs, sums
+
+
+@pytest.mark.parametrize(("theirs", "own", "log_width"), [(20.0, 20.0, 5.0), (5.0, 9.0, -3.0), (0.0, 0.0, 0.0)])
+@pytest.mark.parametrize("limit", [3.5, 12.0])
+def test_the_slack_is_what_the_incumbents_errors_may_grow_by(theirs, own, log_width, limit):
+    """Eight rewards that the rung explains, at no width of its own, and the incumbent does not: its evidence is the
+    limit.
+    """
+    count, nu, reserve = 16.0, 4.0, 0.5
+    rungs, sums = rung_with(theirs, own, log_width, nu, count)
+    slack = evidence.slack(rungs[0], sums, count, reserve, limit)
+    ratio = (nu + theirs + slack) / (nu + own)
+    assert 0.5 * ((nu + count + 8) * math.log(ratio) - log_width + reserve) == pytest.approx(limit)
+
+
+def test_there_is_no_slack_if_the_widths_alone_make_a_case():
+    rungs, sums = rung_with(0.0, 0.0, -30.0, 4.0, 16.0)
+    assert evidence.slack(rungs[0], sums, 16.0, 0.5, 12.0) < 0.0
+
+
+def test_allowances_by_hand():
+    rows, x = np.zeros(backlog.backlog_size(2) + 3), np.array([1.0, 2.0])
+    at = 3
+    backlog.empty(rows, at, 0.75)
+    backlog.allow(rows, at, 9.0)
+    backlog.allow(rows, at, 12.0)
+    assert not backlog.spend(rows, at, 8.5, 0.5)
+    backlog.allow(rows, at, 5.0)  # a newborn, which knows nothing of the 8.5
+    assert rows[at + backlog.ALLOWANCE] == 9.0
+    backlog.allow(rows, at, 0.25)
+    assert rows[at + backlog.ALLOWANCE] == 8.75
+    assert not backlog.spend(rows, at, 0.25, 0.25)
+    assert backlog.spend(rows, at, 0.01, 0.0)
+    backlog.empty(rows, at, 0.75)
+    assert not backlog.spend(rows, at, 1e200, 0.75)
+    assert backlog.spend(rows, at, 0.0, 0.01)
+    places = [backlog.add(rows, at, k * x) for k in (1.0, 2.0)]
+    assert places == [backlog.record(at, p, 2) for p in (0, 1)]
+    assert rows[at + backlog.WAITING] == 2.0
+    arms = np.full(4 * 8, 7.0)
+    backlog.side_by_side(rows, at, 2, arms)
+    expected = np.zeros((4, 8))
+    expected[:2, 0], expected[:2, 1] = x, 2.0 * x
+    np.testing.assert_array_equal(arms.reshape(4, 8), expected)
+    assert (rows[:3] == 0.0).all()
