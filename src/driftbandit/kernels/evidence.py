@@ -29,6 +29,7 @@ from driftbandit.kernels.blocks import LANES
 from driftbandit.kernels.compile import jit
 from driftbandit.kernels.mixture import click_log_chance, least_chance
 from driftbandit.kernels.ridge import COUNT, THETA, row_size
+from driftbandit.kernels.rows import absorb, multiply
 from driftbandit.kernels.scales import (
     ALL_COUNT,
     FIRST_SQUARE,
@@ -147,17 +148,16 @@ def settle(memo: Floats, rungs: Floats, rows: Floats, at: int, units: Floats, li
     Returns the rung with the strongest evidence, -1 if there is none, and its log-evidence. Then nothing waits, and the
     backlog's allowance is what raises no log-evidence above `limit`.
     """
-    d, clicks = len(units), are_clicks(memo)
-    count, lines = int(rows[at + backlog.WAITING]), blocks.lines_of(d)
-    tables = np.zeros((4, lines * LANES))  # the last lines, which no arm fills, stay 0
-    arms, lifted, products, vectors = tables[0], tables[1], tables[2], tables[3]
-    gram, inverse, step = np.empty(LANES * LANES), np.empty(LANES * LANES), np.empty(lines)
-    of_rewards = np.empty((3, LANES))
-    errors, means, widths = of_rewards[0], of_rewards[1], of_rewards[2]
+    d, clicks, count = len(units), are_clicks(memo), int(rows[at + backlog.WAITING])
+    errors, widths, means = np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    lines = blocks.lines_of(d)
+    tables = np.zeros((4, lines * LANES))  # their last lines, which no feature fills, stay 0
+    arms, lifted = tables[0], tables[1]
+    room = tables[2], tables[3], np.empty(LANES * LANES), np.empty(LANES * LANES), np.empty(lines), np.empty(lines)
     backlog.side_by_side(rows, at, d, arms)
     for i in range(d):
         assign(lifted, i * LANES, units[i] * units[i], arms, i * LANES, LANES)
-    last = rows[backlog.record(at, count - 1, d) + backlog.THEIR_LOG_WIDTH] if count else 0.0
+    last = rows[backlog.record(at, count - 1, d) + backlog.THEIR_LOG_WIDTH] if count > 0 else 0.0
     reserve = _LEAST_RESERVE + _RESERVE * last
     backlog.empty(rows, at, reserve)
     ladder = rungs.reshape(rungs.size)
@@ -170,26 +170,19 @@ def settle(memo: Floats, rungs: Floats, rows: Floats, at: int, units: Floats, li
         late = int(ladder[sums + LATE])
         ladder[sums + LATE] = 0.0
         if late < count:
-            young.multiply(ladder, row, arms, lifted, d, products)
-            blocks.meet(arms, products, ladder, row + THETA, d, gram, means)
-            for p in range(LANES):
-                errors[p] = rows[backlog.record(at, p, d) + backlog.TARGET] - means[p] if p < count else 0.0
-            blocks.factor(gram, errors, late, count, widths, inverse)
-            blocks.whiten(products, inverse, errors, lines, vectors, step)
-            combine(ladder, row + THETA, 1.0, 1.0, step, 0, d)
-            young.absorb(ladder, row, units, vectors, lines, late, count)
+            _learn(ladder, row, units, rows, at, late, count, arms, lifted, room, means, errors, widths)
             if clicks:
                 for p in range(late, count):
                     place, error = backlog.record(at, p, d), errors[p] * math.sqrt(widths[p])
                     _sum_up_click(ladder, sums, rows, place, error, memo[HIT_VALUE])
             else:
                 _sum_up(ladder, sums, rows, at, d, late, count, errors, widths)
+        n, without = ladder[row + COUNT], 0.0
         if clicks:
             evidence = ladder[sums + THEIRS] - ladder[sums + OWN]
             without = evidence - ladder[sums + LARGEST_GAIN]
             backlog.allow(rows, at, limit - evidence)
         else:
-            n, without = ladder[row + COUNT], 0.0
             evidence = _log_evidence(ladder, sums, n, 0.0, strongest)
             if evidence > strongest:
                 without = _log_evidence(ladder, sums, n, ladder[sums + LARGEST_GAIN], _WITHOUT_BEST)
@@ -197,6 +190,47 @@ def settle(memo: Floats, rungs: Floats, rows: Floats, at: int, units: Floats, li
         if evidence > strongest and without > _WITHOUT_BEST:
             best, strongest = k, evidence
     return best, strongest
+
+
+@jit
+def _learn(
+    ladder: Floats,
+    row: int,
+    units: Floats,
+    rows: Floats,
+    at: int,
+    late: int,
+    count: int,
+    arms: Floats,
+    lifted: Floats,
+    room: tuple[Floats, Floats, Floats, Floats, Floats, Floats],
+    means: Floats,
+    errors: Floats,
+    widths: Floats,
+) -> None:
+    """Let the rung whose row begins at `row` learn rewards `late` to `count` - 1 of the backlog.
+
+    `arms` is their table (`blocks`), `lifted` the same times units^2, and `room` is for what is found on the way. Fills
+    in the rewards' means, their widths 1 + q, and their errors over the roots of these.
+    """
+    d, lines = len(units), blocks.lines_of(len(units))
+    products, vectors, gram, inverse, step, z = room
+    if late == count - 1 and ladder[row + young.scale_at(d)] == 0.0:  # then a block would be mostly empty
+        place, x = backlog.record(at, late, d), step[:d]
+        assign(x, 0, 1.0, rows, place - d, d)
+        mean, square = multiply(ladder, row, x, z[:d])
+        error, widths[late] = rows[place + backlog.TARGET] - mean, 1.0 + max(square, 0.0)
+        absorb(ladder, row, z[:d], error, widths[late])
+        errors[late] = error / math.sqrt(widths[late])
+        return
+    young.multiply(ladder, row, arms, lifted, d, products)
+    blocks.meet(arms, products, ladder, row + THETA, d, gram, means)
+    for p in range(LANES):
+        errors[p] = rows[backlog.record(at, p, d) + backlog.TARGET] - means[p] if p < count else 0.0
+    blocks.factor(gram, errors, late, count, widths, inverse)
+    blocks.whiten(products, inverse, errors, lines, vectors, step)
+    combine(ladder, row + THETA, 1.0, 1.0, step, 0, d)
+    young.absorb(ladder, row, units, vectors, lines, late, count)
 
 
 @jit
