@@ -6,6 +6,7 @@ life. Such scopes are fetched, dealt with by the same code as on the CPU, and pu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from driftbandit.batch.first_rewards import FirstRewards
 from driftbandit.batch.shelf import Shelf
 from driftbandit.batch.threads import share_out
 from driftbandit.core import Change, Floats, Ints
-from driftbandit.kernels import frames, many, pcg64
+from driftbandit.kernels import drift, frames, many, pcg64
 from driftbandit.kernels.scales import ALARM_AGE, ALARM_EVIDENCE, TRIED
 from driftbandit.policies.choosing_memory.driftucb import alarm_of
 from driftbandit.state import ChangeLog
@@ -122,6 +123,8 @@ class GpuScopes:
     def on_desk(self, scope: int) -> Shelf:
         """Put a scope on the desk, as its number 0."""
         fetched = {name: to_host(self.xp, array) for name, array in self._gpu.take([scope]).items()}
+        if isinstance(self._desk, DriftUCBShelf):
+            fetched = _with_backlog(fetched, self._desk)
         others = {name: array[scope : scope + 1] for name, array in self._others.items()}
         if self._first_rewards is not None:
             lines = self._first_rewards.lines.of(scope)
@@ -152,7 +155,7 @@ class GpuScopes:
     def _for_gpu(self, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Those of the desk's arrays that the GPU holds, as it takes them."""
         if isinstance(self._desk, DriftUCBShelf):
-            many.settle_all(self._desk.policy._rules, arrays["memos"], arrays["banks"])
+            return _settled(arrays, self._desk)
         return {name: arrays[name] for name in self._gpu.names}
 
     def _review(self, scope: int) -> tuple[Change, ...]:
@@ -175,6 +178,7 @@ class _FirstRewards:
 
     def __init__(self, desk: DriftUCBShelf, size: int) -> None:
         first = desk.arrays()
+        self._desk = desk
         self.lines = FirstRewards(size, desk.policy.dim + 1)
         self._rules = desk.policy._rules
         self._tried = np.full(size, int(first["memos"][0, TRIED]))
@@ -232,7 +236,7 @@ class _FirstRewards:
     ) -> Ints:
         """Remember rewards after which frames are tried, on the CPU."""
         xp, lines = gpu.device.xp, self.lines
-        fetched = {name: np.ascontiguousarray(to_host(xp, array)) for name, array in gpu.take(scopes).items()}
+        fetched = _with_backlog({name: to_host(xp, array) for name, array in gpu.take(scopes).items()}, self._desk)
         memos, banks = fetched["memos"], fetched["banks"]
         places, rooms = lines.places[scopes], lines.rooms[scopes]
         features, rewards = np.ascontiguousarray(features), np.ascontiguousarray(rewards)
@@ -253,10 +257,23 @@ class _FirstRewards:
             )
 
         share_out(run, scopes, threads)
-        many.settle_all(self._rules, memos, banks)
-        gpu.put(scopes, {"memos": memos, "banks": banks})
+        gpu.put(scopes, _settled(fetched, self._desk))
         self._tried[scopes] = memos[:, TRIED]
         return status
+
+
+def _with_backlog(arrays: Mapping[str, NDArray[Any]], desk: DriftUCBShelf) -> dict[str, NDArray[Any]]:
+    """Arrays of DriftUCB from a GPU, on which no reward waits for young models, as the CPU takes them."""
+    more = desk.arrays()["banks"].shape[1] - arrays["banks"].shape[1]
+    banks = np.pad(arrays["banks"], ((0, 0), (0, more), (0, 0)))
+    return {"memos": np.ascontiguousarray(arrays["memos"]), "banks": banks}
+
+
+def _settled(arrays: Mapping[str, NDArray[Any]], desk: DriftUCBShelf) -> dict[str, NDArray[Any]]:
+    """Arrays of DriftUCB as the GPU takes them; their young models learn what waits."""
+    rules, memos, banks = desk.policy._rules, arrays["memos"], arrays["banks"]
+    many.settle_all(rules, memos, banks)
+    return {"memos": memos, "banks": banks[:, : drift.models_of(len(rules) - drift.RULES)]}
 
 
 def to_host(xp: Any, array: Any) -> Any:

@@ -212,7 +212,7 @@ def warm_drift(cuda: Any, xp: Any, dim: int) -> tuple[Any, dict[str, Any]]:
     memo = np.zeros(29 + 5 + 3 * (dim + 1))
     memo[29], memo[25], memo[26] = 1.0, dim, 256.0  # the incumbent's weight, columns, rewards tried
     memo[29 + 5 + dim + 1 : 29 + 5 + 2 * (dim + 1)] = 1.0  # units
-    bank = np.zeros((16, 1 + (dim + 1) + (dim + 1) * (dim + 2) // 2 + 7))
+    bank = np.zeros((16, 1 + (dim + 1) + (dim + 1) * (dim + 2) // 2 + 9))
     bank[6:, 0] = -1.0
     gpu = cuda.DriftUCB(dim, rules)
     gpu.load(
@@ -232,7 +232,7 @@ def drift(cuda: Any, xp: Any, dim: int, arms: int, plan: Mapping[str, int], warm
     times = _SCOPES // _WARM
     gpu.load({name: xp.concatenate([array] * times) for name, array in state.items()})
     models = float(xp.mean(xp.sum(state["banks"][:, :, 0] >= 0.0, axis=1)))
-    row = 8 * (1 + dim + dim * (dim + 1) // 2 + 7)
+    row = 8 * (1 + dim + dim * (dim + 1) // 2 + 9)
     given = rounds_of(xp, dim, arms, times * _WARM)
     moved = 2 * models * row + 16 * state["memos"].shape[1] + 8 * dim * (arms + 1) + 40
     return np.nan, seconds(xp, lambda: gpu.step(*given), 5), moved

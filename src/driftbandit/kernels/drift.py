@@ -75,20 +75,26 @@ def memo_size(dim: int, experts: int) -> int:
 def bank_shape(dim: int, experts: int) -> tuple[int, int]:
     """Shape of `bank`."""
     width = evidence.rung_size(dim + 1)
-    return EXPERTS + experts + births.RUNGS - (-backlog.backlog_size(dim + 1) // width), width
+    return models_of(experts) - (-backlog.backlog_size(dim + 1) // width), width
+
+
+@jit
+def models_of(experts: int) -> int:
+    """How many models there are, one in each of the first rows of `bank`."""
+    return EXPERTS + experts + births.RUNGS
 
 
 @jit
 def rungs_of(bank: Floats, experts: int) -> Floats:
     """The ladder."""
-    rungs: Floats = bank[EXPERTS + experts : EXPERTS + experts + births.RUNGS]
+    rungs: Floats = bank[EXPERTS + experts : models_of(experts)]
     return rungs
 
 
 @jit
 def backlog_at(bank: Floats, experts: int) -> int:
     """Where the backlog begins, in the numbers of `bank` one behind the other."""
-    at: int = (EXPERTS + experts + births.RUNGS) * bank.shape[1]
+    at: int = models_of(experts) * bank.shape[1]
     return at
 
 

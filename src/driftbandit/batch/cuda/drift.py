@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from driftbandit.kernels.drift import bank_shape
-
 from .device import WARP, Device, as_floats, as_ints, fit
 from .many import CHUNKS, Many, Plan
 
@@ -17,7 +15,7 @@ _REGISTERS = 102  # of a thread; fewer would let more warps work at a time, but 
 
 class DriftUCB(Many):
     """The memos and banks of many DriftUCB policies; ``load({"memos": ..., "banks": ...})`` takes those of
-    `kernels.drift`, after `kernels.many.settle_all`: here young models learn at once, and there is no backlog.
+    `kernels.drift` without their backlogs: here young models learn at once.
 
     `learn` is `kernels.drift.learn`: the trial of frames on a scope's first 256 rewards is left to the CPU, and so are
     choices while five or more rewards are pending.
@@ -44,7 +42,7 @@ class DriftUCB(Many):
         self._models = 2 + self._experts + _RUNGS
         most = dim + 1
         self._memo = _MEMO + 1 + self._experts + 3 * most
-        self._rows, self._rung = bank_shape(dim, self._experts)
+        self._rung = 1 + most + most * (most + 1) // 2 + _SUMS
 
     def add_to_memos(self, scopes: Any, slot: int, value: float) -> None:
         """Add a number to one slot of the memos of some scopes, no scope twice."""
@@ -56,16 +54,14 @@ class DriftUCB(Many):
 
     def _laid_out(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         memos = as_floats(self._xp, "memos", arrays["memos"], (None, self._memo))
-        banks = as_floats(self._xp, "banks", arrays["banks"], (None, self._rows, self._rung))
+        banks = as_floats(self._xp, "banks", arrays["banks"], (None, self._models, self._rung))
         return {
             "memos": self._xp.pad(memos, ((0, 0), (0, self._memo % 2))),
-            "banks": self._xp.pad(banks[:, : self._models], ((0, 0), (0, 0), (0, self._rung % 2))),
+            "banks": self._xp.pad(banks, ((0, 0), (0, 0), (0, self._rung % 2))),
         }
 
     def _exchanged(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
-        backlog = ((0, 0), (0, self._rows - self._models), (0, 0))
-        banks = self._xp.pad(arrays["banks"][:, :, : self._rung], backlog)
-        return {"memos": arrays["memos"][:, : self._memo], "banks": banks}
+        return {"memos": arrays["memos"][:, : self._memo], "banks": arrays["banks"][:, :, : self._rung]}
 
     def _state(self) -> tuple[Any, ...]:
         return self._rules, self._arrays["memos"], self._arrays["banks"]
