@@ -82,6 +82,16 @@ def test_in_quiet_times_eight_rewards_wait():
     assert np.mean(np.array(counts[300:]) == np.resize(np.roll(np.arange(8), -301 % 8), 500)) > 0.9
 
 
+def test_what_was_learned_is_wiped_out():
+    policy = DriftUCB(5)
+    at = drift.backlog_at(policy._bank, len(policy.memory))
+    for x, reward in worlds("numbers", 5, 400, 10_000, 0.2, seed=3):
+        policy.learn(x, reward)
+        records = policy._bank.ravel()[at + backlog.HEAD :]
+        assert not records[waiting(policy) * (5 + backlog.RECORD) :].any()
+        assert np.count_nonzero(records) >= waiting(policy) * 8
+
+
 def test_a_policy_restored_while_rewards_wait_goes_on_bit_for_bit():
     rounds = list(worlds("numbers", 4, 700, 250, 0.1, seed=5))
     policy = DriftUCB(4)

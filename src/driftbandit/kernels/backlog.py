@@ -42,7 +42,7 @@ BASE, LEAST, HIT = NOISE, CAP, FREEDOM
 RECORD = 7
 
 UNLIMITED = 1e300
-"""An allowance that no errors exceed."""
+"""The allowance while no young model lives; then no reward need wait."""
 
 
 def backlog_size(dim: int) -> int:
@@ -75,6 +75,12 @@ def empty(rows: Floats, at: int, log_allowance: float) -> None:
     rows[at + WAITING] = rows[at + SPENT] = rows[at + LOG_SPENT] = 0.0
     rows[at + ALLOWANCE] = UNLIMITED
     rows[at + LOG_ALLOWANCE] = log_allowance
+
+
+@jit
+def wipe(rows: Floats, at: int, d: int, count: int) -> None:
+    """Overwrite `count` records by zeros, which a packed state does without."""
+    rows[at + HEAD : at + HEAD + count * (d + RECORD)] = 0.0
 
 
 @jit

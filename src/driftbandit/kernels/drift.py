@@ -140,8 +140,7 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
         return 0 if size == 0.0 else NOT_USABLE
     weights = memo[MEMO : MEMO + 1 + experts]
     elder, incumbent, rungs = bank[ELDER], bank[INCUMBENT], rungs_of(bank, experts)
-    rows, waiting = bank.reshape(bank.size), backlog_at(bank, experts)
-    noise, clicks = memo[NOISE], are_clicks(memo)
+    rows, waiting, noise, clicks = bank.reshape(bank.size), backlog_at(bank, experts), memo[NOISE], are_clicks(memo)
     z, of_models = np.empty(d), np.empty((2, 1 + experts))
     errors, variances = of_models[0], of_models[1]  # of models with weight; those without have none
 
@@ -161,7 +160,7 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
         acting = mixture.weigh(memo, mixture.faded(rules[SHARE], incumbent[COUNT]), weights, logs)
 
     fired = 0
-    if rules[DETECT] > 0.0:
+    if rules[DETECT] > 0.0 and rows[waiting + backlog.ALLOWANCE] < backlog.UNLIMITED:  # else no young model lives
         if clicks:
             telling = evidence.show_click(rows, waiting, memo, x, reward, base, theirs, acting)
         else:
@@ -173,14 +172,15 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
     tally(memo, reward, surplus, size)
     if are_clicks(memo) != clicks:
         births.clear(rungs)  # their sums are of another kind
+        backlog.wipe(rows, waiting, d, int(rows[waiting + backlog.WAITING]))
         backlog.empty(rows, waiting, 0.0)
     rescale(memo, elder, units)
     if memo[REWARD_SQUARES] > 0.0:
-        if start_experts(memo, bank[EXPERTS : EXPERTS + experts], elder[THETA : THETA + d], units):
+        theta = elder[THETA : THETA + d]
+        if start_experts(memo, bank[EXPERTS : EXPERTS + experts], theta, units):
             mixture.share_out(weights)
         if rules[DETECT] > 0.0 and incumbent[COUNT] >= 2.0:
-            theta, age = elder[THETA : THETA + d], incumbent[COUNT]
-            births.renew(memo, rungs, theta, units, rows, waiting, age, rules[DELTA])
+            births.renew(memo, rungs, theta, units, rows, waiting, incumbent[COUNT], rules[DELTA])
     return fired
 
 

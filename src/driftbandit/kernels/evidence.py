@@ -189,6 +189,7 @@ def settle(memo: Floats, rungs: Floats, rows: Floats, at: int, units: Floats, li
             backlog.allow(rows, at, slack(ladder, sums, n, reserve, limit))
         if evidence > strongest and without > _WITHOUT_BEST:
             best, strongest = k, evidence
+    backlog.wipe(rows, at, d, count)
     return best, strongest
 
 
