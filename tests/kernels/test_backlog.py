@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from driftbandit import DriftUCB
-from driftbandit.kernels import backlog, births, drift, evidence
+from driftbandit.kernels import backlog, births, drift, evidence, scales
 from driftbandit.kernels.ridge import COUNT
 
 
@@ -161,3 +161,91 @@ def test_allowances_by_hand():
     expected[:2, 0], expected[:2, 1] = x, 2.0 * x
     np.testing.assert_array_equal(arms.reshape(4, 8), expected)
     assert (rows[:3] == 0.0).all()
+
+
+@pytest.mark.parametrize(
+    ("rounds", "held", "due"), [(0, 1, False), (6, 7, False), (7, 1, True), (15, 3, True), (16, 8, True), (9, 8, True)]
+)
+def test_young_models_learn_at_every_eighth_reward_and_when_a_block_is_full(rounds, held, due):
+    memo = np.zeros(scales.MEMO)
+    memo[scales.ROUNDS] = rounds
+    assert evidence.is_time(memo, float(held)) == due
+
+
+def test_a_record_by_hand():
+    rows, x = np.zeros(backlog.backlog_size(2)), np.array([3.0, 4.0])
+    backlog.empty(rows, 0, 2.0)
+    backlog.allow(rows, 0, 7.0)
+    assert not evidence.show(rows, 0, x, 0.5, 9.0, 1.0, 4.0, -3.0, 5.0, 6.0), "capped at 6"
+    expected = [3.0, 4.0, 0.5, 6.0, math.log(2.0), -3.0 + math.log(2.0), 4.0, 6.0, 5.0]
+    np.testing.assert_allclose(rows[backlog.HEAD : backlog.HEAD + 9], expected)
+    np.testing.assert_allclose(rows[: backlog.HEAD], [1.0, 6.0, math.log(2.0), 7.0, 2.0])
+    assert evidence.show(rows, 0, x, 0.5, 1.5, 1.0, 4.0, -3.0, 5.0, 6.0), "7.5 is more than 7"
+    assert evidence.show(rows, 0, x, 0.5, 0.0, 10.0, 4.0, -3.0, 5.0, 6.0), "of the logarithms, too"
+
+
+def test_a_record_of_a_click_by_hand():
+    rows, x, memo = np.zeros(backlog.backlog_size(2)), np.array([3.0, 4.0]), np.zeros(scales.MEMO)
+    memo[scales.HITS], memo[scales.ROUNDS], memo[scales.HIT_VALUE] = 9.0, 98.0, 2.0  # a rate of 0.1
+    backlog.empty(rows, 0, 2.0)
+    backlog.allow(rows, 0, 3.0)
+    assert not evidence.show_click(rows, 0, memo, x, 2.0, 0.25, -2.5, -1.0)
+    np.testing.assert_allclose(
+        rows[backlog.HEAD : backlog.HEAD + 9], [3.0, 4.0, 1.75, -2.5, 0.0, -1.0, 0.25, 0.02, 1.0]
+    )
+    assert evidence.show_click(rows, 0, memo, x, 0.0, 0.25, -0.75, -1.0)
+    assert rows[backlog.record(0, 1, 2) + backlog.HIT] == 0.0
+    assert rows[backlog.SPENT] == 3.25
+
+
+def settled(rungs, limit, numbers, memo=None):
+    """Let rungs learn rewards of one arm with a feature of 1: (target, the incumbent's error) each."""
+    rows = np.zeros(backlog.backlog_size(1))
+    for target, theirs in numbers:
+        evidence.show(rows, 0, np.ones(1), target, theirs, 0.5, 1.0, 0.0, 4.0, 200.0)
+    found = evidence.settle(np.zeros(scales.MEMO) if memo is None else memo, rungs, rows, 0, np.ones(1), limit)
+    return found, rows
+
+
+def test_the_allowance_is_that_of_the_strongest_case():
+    """Three rungs that have learned different rewards; the slack of each is known."""
+    log_width, reserve = math.log(1.5), 0.5 + 12.0 * math.log(1.5)
+    slacks = []
+    for theirs in (3.0, 40.0, 9.0):
+        rungs, sums = rung_with(theirs, 5.0, 20.0, 4.0, 16.0)
+        (_, _), rows = settled(rungs, 12.0, [(0.0, 2.0), (0.0, 1.0)])
+        slacks.append(rows[backlog.ALLOWANCE])
+        assert rungs[0, sums + evidence.THEIRS] == theirs + 3.0
+        assert rungs[0, sums + evidence.LOG_WIDTH] == pytest.approx(20.0 - 2.0 * log_width)
+        assert slacks[-1] == pytest.approx(evidence.slack(rungs[0], sums, 18.0, reserve, 12.0))
+        assert rows[backlog.LOG_ALLOWANCE] == pytest.approx(reserve)
+    assert slacks[1] < slacks[2] < slacks[0]
+    ladder = np.concatenate([rung_with(theirs, 5.0, 20.0, 4.0, 16.0)[0] for theirs in (3.0, 40.0, 9.0)])
+    _, rows = settled(ladder, 12.0, [(0.0, 2.0), (0.0, 1.0)])
+    assert rows[backlog.ALLOWANCE] == pytest.approx(slacks[1])
+    assert (rows[backlog.WAITING], rows[backlog.SPENT], rows[backlog.LOG_SPENT]) == (0.0, 0.0, 0.0)
+
+
+def test_a_newborn_learns_only_what_came_after_it():
+    sums = evidence.sums_at(1)
+    for count in (3, 8):
+        late, alone = (rung_with(0.0, 0.0, 0.0, 4.0, 0.0)[0] for _ in range(2))
+        rewards = [(0.3 * k, 1.0 + k) for k in range(count)]
+        late[0, sums + evidence.LATE] = 2.0
+        settled(late, 12.0, rewards)
+        settled(alone, 12.0, rewards[2:])
+        np.testing.assert_allclose(late, alone, rtol=1e-12)
+        assert late[0, COUNT] == count - 2
+        assert late[0, sums + evidence.LATE] == 0.0
+
+
+def test_logarithms_of_large_products_do_not_overflow():
+    """Eight errors of 1e60 noises each, and one change of the degrees of freedom."""
+    rows = np.zeros(backlog.backlog_size(1))
+    rungs, sums = rung_with(0.0, 0.0, 0.0, 4.0, 0.0)
+    for k in range(8):
+        evidence.show(rows, 0, np.ones(1), 1e60, 1.0, 0.0, 1.0, 0.0, 5.0 if k < 4 else 6.0, 200.0)
+    evidence.settle(np.zeros(scales.MEMO), rungs, rows, 0, np.ones(1), 12.0)
+    expected = -0.5 * sum((nu + 1.0) * math.log(1e120 / nu) for nu in (5.0, 6.0) for _ in range(4))
+    assert evidence.lead(rungs[0], 1) == pytest.approx(expected)
+    assert rungs[0, sums + evidence.OWN] == 8 * 200.0

@@ -1,8 +1,8 @@
 """Rewards that DriftUCB's young models have not learned yet.
 
 Young models learn only to raise alarms, and in quiet times none is near. So a reward is written down, with all that
-young models must know to learn it later, and they learn up to eight at once (`blocks`), which takes a third of the
-time. They must learn before a reward could raise an alarm. That cannot be while the incumbent's errors since they
+young models must know to learn it later, and they learn up to eight at once (`blocks`), which takes less time. They
+must learn before a reward could raise an alarm. That cannot be while the incumbent's errors since they
 last learned, and the logarithms of its widths, stay within an allowance: a young model's own errors can only weaken its
 case (`evidence`).
 

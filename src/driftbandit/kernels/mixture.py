@@ -29,7 +29,7 @@ from driftbandit.kernels.scales import (
     are_clicks,
     click_rate,
 )
-from driftbandit.kernels.vectors import combine
+from driftbandit.kernels.vectors import assign, combine
 
 _CHUNK = 2048  # numbers blended at a time: they stay in the fastest cache
 _LIGHT = 1e-3  # a model with less weight does not act
@@ -66,16 +66,22 @@ def heaviest(weights: Floats) -> Floats:
 def blend(memo: Floats, weights: Floats, rows: Floats, d: int) -> Floats:
     """Row with the weighted mean of the means and covariances of the models that act."""
     size = THETA + d + d * (d + 1) // 2
-    result, numbers = np.zeros(size), rows.reshape(rows.size)
+    result, numbers = np.empty(size), rows.reshape(rows.size)
+    result[: THETA + d] = 0.0
     for first in range(THETA + d, size, _CHUNK):
-        last = min(first + _CHUNK, size)
+        count, begun = min(_CHUNK, size - first), False
         for m in range(len(weights)):
             weight, at = weights[m], m * rows.shape[1]
             if weight < _LIGHT:
                 continue
             if first == THETA + d:
                 combine(result, THETA, 1.0, weight, numbers, at + THETA, d)
-            combine(result, first, 1.0, weight * memo[NOISE] if m == 0 else weight, numbers, at + first, last - first)
+            weight = weight * memo[NOISE] if m == 0 else weight
+            if begun:
+                combine(result, first, 1.0, weight, numbers, at + first, count)
+            else:
+                assign(result, first, weight, numbers, at + first, count)
+                begun = True
     return result
 
 
