@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from driftbandit import DriftUCB
-from driftbandit.kernels import backlog, births, drift, evidence, scales
+from driftbandit.kernels import backlog, births, drift, evidence, scales, young
 from driftbandit.kernels.ridge import COUNT
 
 
@@ -111,6 +111,7 @@ def rung_with(theirs, own, log_width, nu, count):
     """A ladder of one, whose sums are these."""
     rungs = np.zeros((1, evidence.rung_size(1)))
     births.give_birth(rungs[0], np.zeros(1), np.ones(1), 1.0, 1e12, nu, 1.0)
+    young.unfold(rungs[0], np.ones(1))
     sums = evidence.sums_at(1)
     rungs[0, COUNT] = count
     rungs[0, sums + evidence.THEIRS], rungs[0, sums + evidence.OWN] = theirs, own
