@@ -196,7 +196,7 @@ def test_a_record_of_a_click_by_hand():
     )
     assert evidence.show_click(rows, 0, memo, x, 0.0, 0.25, -0.75, -1.0)
     assert rows[backlog.record(0, 1, 2) + backlog.HIT] == 0.0
-    assert rows[backlog.SPENT] == 3.25
+    assert (rows[backlog.SPENT], rows[backlog.LOG_SPENT]) == (3.25, 0.0)
 
 
 def settled(rungs, limit, numbers, memo=None):
@@ -250,3 +250,100 @@ def test_logarithms_of_large_products_do_not_overflow():
     expected = -0.5 * sum((nu + 1.0) * math.log(1e120 / nu) for nu in (5.0, 6.0) for _ in range(4))
     assert evidence.lead(rungs[0], 1) == pytest.approx(expected)
     assert rungs[0, sums + evidence.OWN] == 8 * 200.0
+
+
+def test_a_block_sums_up_what_its_rewards_would():
+    """A rung of prior variance 1, whose widths are 2, 3/2, 4/3 and so on; degrees of freedom change in the middle."""
+    rungs, rows, sums = np.zeros((1, evidence.rung_size(1))), np.zeros(backlog.backlog_size(1)), evidence.sums_at(1)
+    births.give_birth(rungs[0], np.array([0.5]), np.ones(1), 1.0, 1.0, 4.0, 0.25)
+    mean, lead, log_widths, own = 0.5, 0.0, 0.0, 0.0
+    for k in range(8):
+        target, nu, noise = 0.3 * k, 5.0 if k < 3 else 6.0, 0.25 + 0.01 * k
+        evidence.show(rows, 0, np.ones(1), target, 1.0, 0.5, noise, -1.0, nu, 6.0)
+        width = 1.0 + 1.0 / (1.0 + k)
+        error, variance = target - mean, noise * width
+        mean += error / (k + 2.0)
+        own += min(error**2 / variance, 6.0)
+        log_widths += math.log(width / 1.5)
+        lead += 1.0 - 0.5 * (math.log(variance) + (nu + 1.0) * math.log(1.0 + error**2 / (nu * variance)))
+    evidence.settle(np.zeros(scales.MEMO), rungs, rows, 0, np.ones(1), 12.0)
+    found = [rungs[0, sums + slot] for slot in (evidence.THEIRS, evidence.OWN, evidence.LOG_WIDTH, evidence.LEAD)]
+    assert found == pytest.approx([8.0, own, log_widths, lead])
+    assert rungs[0, 1] == pytest.approx(mean)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_clicks_are_expected_as_the_rung_does_whatever_its_width(count):
+    """A rung that expects 0.5 of 2 beyond a base of 0.3, and is not sure of it; the allowance is what is left."""
+    memo = np.zeros(scales.MEMO)
+    memo[scales.HITS], memo[scales.ROUNDS], memo[scales.HIT_VALUE] = 39.0, 98.0, 2.0
+    rungs, rows, sums = np.zeros((1, evidence.rung_size(1))), np.zeros(backlog.backlog_size(1)), evidence.sums_at(1)
+    births.give_birth(rungs[0], np.array([0.5]), np.ones(1), 1.0, 4.0, 4.0, 1.0)
+    mean, expected = 0.5, 0.0
+    for k in range(count):
+        evidence.show_click(rows, 0, memo, np.ones(1), 2.0, 0.3, -3.0, -1.0)
+        expected += math.log((0.3 + mean) / 2.0)
+        mean += (1.7 - mean) / (5.0 + k)
+    evidence.settle(memo, rungs, rows, 0, np.ones(1), 30.0)
+    assert rungs[0, sums + evidence.OWN] == pytest.approx(-expected)
+    assert rows[backlog.ALLOWANCE] == pytest.approx(30.0 - (3.0 * count + expected))
+
+
+def test_the_reserve_is_that_of_the_latest_width():
+    for widths in ((), (1.5,), (1.5, 3.0), (3.0, 1.5)):
+        rows = np.zeros(backlog.backlog_size(1))
+        for width in widths:
+            evidence.show(rows, 0, np.ones(1), 0.0, 1.0, width - 1.0, 1.0, 0.0, 4.0, 200.0)
+        evidence.settle(np.zeros(scales.MEMO), np.full((1, 20), -1.0), rows, 0, np.ones(1), 12.0)
+        latest = math.log(widths[-1]) if widths else 0.0
+        assert rows[backlog.LOG_ALLOWANCE] == pytest.approx(0.5 + 12.0 * latest)
+        assert rows[backlog.ALLOWANCE] == backlog.UNLIMITED, "no rung lives"
+
+
+@pytest.mark.parametrize("clicks", [False, True])
+def test_a_birth_takes_from_the_allowance(clicks):
+    memo = np.zeros(scales.MEMO)
+    for name, value in {"ROUNDS": 8.0, "NOISE": 0.25, "PRIOR": 1.0, "FIRST_SQUARE": 1.0, "RECENT_COUNT": 3.0}.items():
+        memo[getattr(scales, name)] = value
+    memo[scales.HITS] = 4.0 * clicks
+    rungs, rows, sums = np.full((births.RUNGS, evidence.rung_size(1)), 7.0), np.zeros(20), evidence.sums_at(1)
+    rows[2 + backlog.WAITING], rows[2 + backlog.SPENT] = 5.0, 1.5
+    rows[2 + backlog.ALLOWANCE], rows[2 + backlog.LOG_ALLOWANCE] = 1e9, 0.75
+    births.renew(memo, rungs, np.zeros(1), np.ones(1), rows, 2, 98.0, 0.02)
+    limit = evidence.threshold(memo, 98.0, 0.02)
+    slack = limit if clicks else 3.0 * (math.exp((2.0 * limit - 0.75) / (3.0 + 8.0)) - 1.0)
+    assert rows[2 + backlog.ALLOWANCE] == pytest.approx(1.5 + slack)
+    assert rungs[3, sums + evidence.LATE] == 5.0
+
+
+def test_a_newborn_that_could_not_tell_anything_any_more_is_cleared():
+    memo = np.zeros(scales.MEMO)
+    for name, value in {"ROUNDS": 8.0, "NOISE": 9.0, "PRIOR": 1.0, "FIRST_SQUARE": 1.0}.items():
+        memo[getattr(scales, name)] = value
+    rungs = np.zeros((births.RUNGS, evidence.rung_size(1)))
+    births.renew(memo, rungs, np.zeros(1), np.ones(1), np.zeros(20), 0, 98.0, 0.02)
+    assert rungs[:, COUNT].tolist() == [0.0] * 3 + [-1.0] + [0.0] * 6
+
+
+@pytest.mark.parametrize("d", [2, 4, 7])
+@pytest.mark.parametrize("count", [1, 5, 8])
+def test_records_stand_side_by_side_and_are_wiped_out(d, count):
+    rng, at = np.random.default_rng(d), 3
+    rows = np.zeros(at + backlog.backlog_size(d) + 2)
+    rows[:at] = rows[-2:] = 7.0
+    xs = rng.standard_normal((count, d))
+    for x in xs:
+        rows[backlog.add(rows, at, x)] = 9.0
+    lines = -(-d // 4) * 4
+    arms = np.full(lines * 8, 7.0)
+    backlog.side_by_side(rows, at, d, arms)
+    expected = np.zeros((lines, 8))
+    expected[:d, :count] = xs.T
+    np.testing.assert_array_equal(arms.reshape(lines, 8), expected)
+    rows[at + backlog.HEAD - 1] = 5.0
+    before = rows.copy()
+    backlog.wipe(rows, at, d, count - 1)
+    kept = at + backlog.HEAD + (count - 1) * (d + backlog.RECORD)
+    assert not rows[at + backlog.HEAD : kept].any()
+    np.testing.assert_array_equal(rows[kept:], before[kept:])
+    np.testing.assert_array_equal(rows[: at + backlog.HEAD], before[: at + backlog.HEAD])

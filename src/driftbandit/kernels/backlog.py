@@ -2,9 +2,9 @@
 
 Young models learn only to raise alarms, and in quiet times none is near. So a reward is written down, with all that
 young models must know to learn it later, and they learn up to eight at once (`blocks`), which takes less time. They
-must learn before a reward could raise an alarm. That cannot be while the incumbent's errors since they
-last learned, and the logarithms of its widths, stay within an allowance: a young model's own errors can only weaken its
-case (`evidence`).
+must learn before a reward could raise an alarm. That cannot be while the incumbent's errors since they last learned,
+and the logarithms of its widths, stay within an allowance: a young model's own errors can only weaken its case
+(`evidence`).
 
 The backlog is a line of numbers behind the ladder: the slots named below, then one record per reward, the arm's
 features and the numbers named `TARGET` and so on.
@@ -79,7 +79,7 @@ def empty(rows: Floats, at: int, log_allowance: float) -> None:
 
 @jit
 def wipe(rows: Floats, at: int, d: int, count: int) -> None:
-    """Overwrite `count` records by zeros, which a packed state does without."""
+    """Overwrite `count` records by zeros: what does not wait must be 0, and a packed state does without zeros."""
     rows[at + HEAD : at + HEAD + count * (d + RECORD)] = 0.0
 
 
@@ -97,10 +97,7 @@ def record(at: int, p: int, d: int) -> int:
 
 @jit
 def side_by_side(rows: Floats, at: int, d: int, arms: Floats) -> None:
-    """Fill the table `arms` with the features of all records; see `blocks`."""
-    for p in range(int(rows[at + WAITING]), LANES):
-        first = record(at, p, d) - d
-        rows[first : first + d] = 0.0
+    """Fill the table `arms` with the features of all records, which are 0 where no reward waits; see `blocks`."""
     whole, step = d - d % WIDTH, d + RECORD
     arms[d * LANES :] = 0.0
     for p in range(0, LANES, WIDTH):
