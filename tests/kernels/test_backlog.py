@@ -132,9 +132,11 @@ def test_the_slack_is_what_the_incumbents_errors_may_grow_by(theirs, own, log_wi
     assert 0.5 * ((nu + count + 8) * math.log(ratio) - log_width + reserve) == pytest.approx(limit)
 
 
-def test_there_is_no_slack_if_the_widths_alone_make_a_case():
-    rungs, sums = rung_with(0.0, 0.0, -30.0, 4.0, 16.0)
-    assert evidence.slack(rungs[0], sums, 16.0, 0.5, 12.0) < 0.0
+@pytest.mark.parametrize(("log_width", "left"), [(-30.0, False), (-24.0, False), (-23.0, True)])
+def test_there_is_no_slack_if_the_widths_alone_make_a_case(log_width, left):
+    """24 minus a reserve of 0.5 is what widths may amount to, whatever the errors."""
+    rungs, sums = rung_with(0.0, 100.0, log_width, 4.0, 16.0)
+    assert (evidence.slack(rungs[0], sums, 16.0, 0.5, 12.0) > 0.0) == left
 
 
 def test_allowances_by_hand():
