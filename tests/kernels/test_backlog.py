@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from driftbandit import DriftUCB
+from driftbandit.batch import ManyScopes
 from driftbandit.kernels import backlog, births, drift, evidence, scales, young
 from driftbandit.kernels.ridge import COUNT
 
@@ -105,6 +106,49 @@ def test_a_policy_restored_while_rewards_wait_goes_on_bit_for_bit():
     mine, theirs = policy.state(), other.state()
     assert all(np.array_equal(mine[name], theirs[name]) for name in mine)
     assert policy.changes
+
+
+def broken(bank, name, value):
+    """A bank for four features and four experts, with one number that leads outside of it."""
+    flat, at = bank.ravel(), drift.backlog_at(bank, 4)
+    places = {
+        "waiting": at + backlog.WAITING,
+        "late": 7 * bank.shape[1] + evidence.sums_at(4) + evidence.LATE,
+        "scale": 7 * bank.shape[1] + young.scale_at(4),
+    }
+    flat[7 * bank.shape[1] + COUNT] = 3.0
+    flat[places[name]] = value
+    return flat.reshape(bank.shape)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("waiting", 9.0),
+        ("waiting", -1.0),
+        ("waiting", 2.5),
+        ("late", 9.0),
+        ("late", -1.0),
+        ("scale", -1.0),
+        ("scale", 1.0),
+    ],
+)
+def test_a_state_that_leads_outside_of_its_arrays_is_refused(name, value):
+    """A scale above 0 says that three rewards are kept as vectors; with four features there is room for two."""
+    policy = DriftUCB(4)
+    for x, reward in worlds("numbers", 4, 60, 100, 0.1, seed=1):
+        policy.learn(x, reward)
+    state, before = policy.state(), policy.state()
+    state["bank"] = broken(state["bank"].copy(), name, value)
+    with pytest.raises(ValueError, match="counts of rewards that fit"):
+        policy.restore(state)
+    assert all(np.array_equal(before[part], now) for part, now in policy.state().items())
+    many = ManyScopes(policy, 3)
+    arrays = many.state()
+    arrays["banks"] = arrays["banks"].copy()
+    arrays["banks"][1] = broken(arrays["banks"][1], name, value)
+    with pytest.raises(ValueError, match="counts of rewards that fit"):
+        many.restore(arrays)
 
 
 def rung_with(theirs, own, log_width, nu, count):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from driftbandit.batch.first_rewards import FirstRewards
 from driftbandit.batch.shelf import Arrays, Shelf, repeated
 from driftbandit.core import Change, Ints
-from driftbandit.kernels import frames, many
+from driftbandit.kernels import drift, frames, many
 from driftbandit.kernels.scales import ALARM_AGE, ALARM_EVIDENCE, COLUMNS, TRIED
 from driftbandit.policies.choosing_memory.driftucb import DriftUCB, alarm_of, room_for
 
@@ -50,6 +50,8 @@ class DriftUCBShelf(Shelf):
         fits = (rooms >= 0).all() and rooms.sum() == len(seen) and (tried[young] <= rooms[young]).all()
         if not fits or not ((tried >= 0) & (tried <= frames.TRIAL)).all() or not np.isin(columns, (dim, dim + 1)).all():
             raise ValueError("state: memos, seen and rooms contradict each other")
+        if not drift.is_sound(memos, arrays["banks"], len(self.policy.memory)):
+            raise ValueError("state: banks: expected counts of rewards that fit into them")
         self._memos, self._banks = memos, arrays["banks"]
         self._seen = FirstRewards(self.size, dim + 1)
         ends = np.cumsum(rooms)

@@ -285,6 +285,8 @@ class DriftUCB(PolicyBase):
         signed = np.delete(self._memo[: scales.MEMO], (scales.HIT_VALUE, scales.ALARM_EVIDENCE))
         if (signed < 0.0).any() or (self._memo[scales.FIRST_SQUARE] > 0.0 and self._memo[scales.NOISE] <= 0.0):
             raise ValueError("state: memo: counts and squares must not be negative, nor the noise 0")
+        if not drift.is_sound(self._memo[np.newaxis], self._bank[np.newaxis], len(self.memory)):
+            raise ValueError("state: bank: expected counts of rewards that fit into it")
         weights = self._weights()
         if (weights < 0.0).any() or abs(weights.sum() - 1.0) > _ROUNDING:
             raise ValueError("state: memo: expected shares that add up to 1")
