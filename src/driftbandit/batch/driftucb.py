@@ -50,7 +50,8 @@ class DriftUCBShelf(Shelf):
         fits = (rooms >= 0).all() and rooms.sum() == len(seen) and (tried[young] <= rooms[young]).all()
         if not fits or not ((tried >= 0) & (tried <= frames.TRIAL)).all() or not np.isin(columns, (dim, dim + 1)).all():
             raise ValueError("state: memos, seen and rooms contradict each other")
-        if not drift.is_sound(memos, arrays["banks"], len(self.policy.memory)):
+        experts = len(self.policy.memory)
+        if not all(drift.is_sound(memo, bank, experts) for memo, bank in zip(memos, arrays["banks"], strict=True)):
             raise ValueError("state: banks: expected counts of rewards that fit into them")
         self._memos, self._banks = memos, arrays["banks"]
         self._seen = FirstRewards(self.size, dim + 1)

@@ -264,7 +264,7 @@ class _FirstRewards:
 
 def _with_backlog(arrays: Mapping[str, NDArray[Any]], desk: DriftUCBShelf) -> dict[str, NDArray[Any]]:
     """Arrays of DriftUCB from a GPU, on which no reward waits for young models, as the CPU takes them."""
-    more = desk.arrays()["banks"].shape[1] - arrays["banks"].shape[1]
+    more = drift.bank_shape(desk.policy.dim, len(desk.policy.memory))[0] - arrays["banks"].shape[1]
     banks = np.pad(arrays["banks"], ((0, 0), (0, more), (0, 0)))
     return {"memos": np.ascontiguousarray(arrays["memos"]), "banks": banks}
 

@@ -27,7 +27,7 @@ from driftbandit.kernels.vectors import assign, turn
 ) = range(5)
 HEAD = 5
 
-# Numbers of a record, behind the features. The last four are there for either kind of reward, under two names.
+# Numbers of a record, behind the features. The last three have another meaning, and name, for clicks.
 (
     TARGET,  # the reward, without what the anchor expects
     THEIRS,  # the incumbent's error, as `evidence` sums them up; clicks: its log-likelihood
@@ -51,13 +51,24 @@ def backlog_size(dim: int) -> int:
 
 
 @jit
+def is_count(waiting: float) -> bool:
+    """Whether so many rewards may wait."""
+    return 0.0 <= waiting <= LANES and waiting == int(waiting)
+
+
+@jit
+def record(at: int, p: int, d: int) -> int:
+    """Place of the numbers of record p."""
+    return at + HEAD + p * (d + RECORD) + d
+
+
+@jit
 def add(rows: Floats, at: int, x: Floats) -> int:
     """Begin a record in the backlog that begins at `at`; returns the place of its numbers."""
-    d = len(x)
-    place = at + HEAD + int(rows[at + WAITING]) * (d + RECORD)
-    assign(rows, place, 1.0, x, 0, d)
+    place = record(at, int(rows[at + WAITING]), len(x))
+    assign(rows, place - len(x), 1.0, x, 0, len(x))
     rows[at + WAITING] += 1.0
-    return place + d
+    return place
 
 
 @jit
@@ -87,12 +98,6 @@ def wipe(rows: Floats, at: int, d: int, count: int) -> None:
 def allow(rows: Floats, at: int, most: float) -> None:
     """Take into account that a young model stands `most` more errors from now on."""
     rows[at + ALLOWANCE] = min(rows[at + ALLOWANCE], rows[at + SPENT] + most)
-
-
-@jit
-def record(at: int, p: int, d: int) -> int:
-    """Place of the numbers of record p."""
-    return at + HEAD + p * (d + RECORD) + d
 
 
 @jit

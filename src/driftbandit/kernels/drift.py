@@ -22,7 +22,6 @@ import numpy as np
 
 from driftbandit.core import Floats
 from driftbandit.kernels import backlog, births, evidence, mixture, young
-from driftbandit.kernels.blocks import LANES
 from driftbandit.kernels.compile import borrow, copy_into, finite, jit
 from driftbandit.kernels.experts import learn_expert, start_experts
 from driftbandit.kernels.ridge import COUNT, LARGEST_SQUARE, THETA
@@ -99,18 +98,16 @@ def backlog_at(bank: Floats, experts: int) -> int:
     return at
 
 
-def is_sound(memos: Floats, banks: Floats, experts: int) -> bool:
-    """Whether the counts of ladders and backlogs, one for each of some scopes, lead to places inside their banks."""
-    for d in np.unique(memos[:, COLUMNS]).astype(int):
-        mine = banks[memos[:, COLUMNS] == d]
-        waits = mine.reshape(len(mine), -1)[:, models_of(experts) * banks.shape[2] + backlog.WAITING]
-        rungs = mine[:, EXPERTS + experts : models_of(experts)]
-        late, scale = rungs[:, :, evidence.sums_at(d) + evidence.LATE], rungs[:, :, young.scale_at(d)]
-        folded = np.where(scale > 0.0, rungs[:, :, COUNT], 0.0)
-        sound = np.isin(waits, range(LANES + 1)).all() and np.isin(late, range(LANES + 1)).all()
-        if not (sound and (scale >= 0.0).all() and (2.0 * folded <= d + 1.0).all()):
-            return False
-    return True
+@jit
+def is_sound(memo: Floats, bank: Floats, experts: int) -> bool:
+    """Whether the counts of ladder and backlog lead to places inside `bank`."""
+    d, rungs = int(memo[COLUMNS]), rungs_of(bank, experts)
+    sound = backlog.is_count(bank.reshape(bank.size)[backlog_at(bank, experts) + backlog.WAITING])
+    for k in range(len(rungs)):
+        scale = rungs[k, young.scale_at(d)]
+        sound = sound and scale >= 0.0 and backlog.is_count(rungs[k, evidence.sums_at(d) + evidence.LATE])
+        sound = sound and (scale == 0.0 or 2.0 * rungs[k, COUNT] <= d + 1.0)
+    return sound
 
 
 @jit

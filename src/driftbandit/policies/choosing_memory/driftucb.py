@@ -243,7 +243,7 @@ class DriftUCB(PolicyBase):
 
     def restore(self, state: Mapping[str, ArrayLike]) -> Self:
         """Take back what `state` returned, from an object built with the same settings; see `Stateful.restore`."""
-        return super().restore(of_today(state, type(self)(**self.settings()).state(), self.dim, len(self.memory)))
+        return super().restore(of_today(state, self))
 
     def _learn_young(self, x: Floats, reward: float) -> int:
         """Learn one of the first rewards, and remember it; returns what `drift.learn` returns."""
@@ -285,7 +285,7 @@ class DriftUCB(PolicyBase):
         signed = np.delete(self._memo[: scales.MEMO], (scales.HIT_VALUE, scales.ALARM_EVIDENCE))
         if (signed < 0.0).any() or (self._memo[scales.FIRST_SQUARE] > 0.0 and self._memo[scales.NOISE] <= 0.0):
             raise ValueError("state: memo: counts and squares must not be negative, nor the noise 0")
-        if not drift.is_sound(self._memo[np.newaxis], self._bank[np.newaxis], len(self.memory)):
+        if not drift.is_sound(self._memo, self._bank, len(self.memory)):
             raise ValueError("state: bank: expected counts of rewards that fit into it")
         weights = self._weights()
         if (weights < 0.0).any() or abs(weights.sum() - 1.0) > _ROUNDING:

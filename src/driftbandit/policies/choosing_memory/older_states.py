@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from driftbandit.core import Floats
 from driftbandit.kernels import drift, frames, ridge, scales
@@ -15,36 +16,36 @@ _SUMS = 7  # numbers behind a model's row before rewards waited
 _FOLDED = 64  # features from which on young models were then kept as vectors
 
 
-def of_today(
-    state: Mapping[str, ArrayLike], fresh: Mapping[str, NDArray[np.float64]], dim: int, experts: int
-) -> Mapping[str, ArrayLike]:
-    """A state as a policy of today takes it, whose untrained state is `fresh`; unchanged if no earlier one."""
+def of_today(state: Mapping[str, ArrayLike], policy: Any) -> Mapping[str, ArrayLike]:
+    """A state as this policy takes it; unchanged if no earlier version wrote it."""
     try:
         memo, bank = np.asarray(state["memo"]), np.asarray(state["bank"])
     except (KeyError, TypeError, ValueError):
         return state
+    dim, experts = policy.dim, len(policy.memory)
     models = drift.EXPERTS + experts
     shape = models + _RUNGS, ridge.row_size(dim + 1) + _SUMS
-    if "seen" in state and bank.shape == shape and memo.shape == fresh["memo"].shape:
-        return {**state, "bank": _with_backlog(bank, fresh["bank"], models, int(memo[scales.COLUMNS]))}
+    if "seen" in state and bank.shape == shape and memo.shape == (drift.memo_size(dim, experts),):
+        fresh = np.zeros(drift.bank_shape(dim, experts))
+        return {**state, "bank": _with_backlog(bank, fresh, models, int(memo[scales.COLUMNS]))}
     old = scales.FRAME + 1 + experts
     shape = models + _RUNGS, ridge.row_size(dim) + _SUMS
     if "seen" in state or bank.shape != shape or memo.shape != (old + dim,):
         return state
-    return {**state, **_with_frame(memo, bank, fresh, experts)}
+    return {**state, **_with_frame(memo, bank, type(policy)(**policy.settings()).state(), experts)}
 
 
 def _with_backlog(bank: Floats, fresh: Floats, models: int, d: int) -> Floats:
-    """A bank from before rewards waited for young models, and before a number behind a triangle said what it is."""
-    result, size = fresh.copy(), ridge.row_size(d)
-    result[: models + _RUNGS, :size] = bank[:, :size]
-    result[: models + _RUNGS, size + 1 : size + 1 + _SUMS] = bank[:, size : size + _SUMS]
+    """Fill zeros with a bank from before rewards waited, and before a number behind a triangle said what it is."""
+    size = ridge.row_size(d)
+    fresh[: models + _RUNGS, :size] = bank[:, :size]
+    fresh[: models + _RUNGS, size + 1 : size + 1 + _SUMS] = bank[:, size : size + _SUMS]
     first = ridge.THETA + d
-    for row in result[models : models + _RUNGS]:
+    for row in fresh[models : models + _RUNGS]:
         if d >= _FOLDED and row[first] < 0.0:  # then the scale, negated, stood before the vectors
             row[size] = -row[first]
             row[first : size - 1] = row[first + 1 : size].copy()
-    return result
+    return fresh
 
 
 def _with_frame(memo: Floats, bank: Floats, fresh: Mapping[str, Floats], experts: int) -> dict[str, Floats]:
