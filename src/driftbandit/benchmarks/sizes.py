@@ -14,8 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from driftbandit.policies.scoped.per_scope import SavedPolicy
 from driftbandit.serving.loop.config import LoopConfig, Plan, builder
-from driftbandit.serving.loop.slab import Slab, pack, unpack
+from driftbandit.serving.loop.slab import Slab, pack, short_state
 from driftbandit.serving.stores.rows import Batch, ModelRow
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
@@ -27,7 +28,8 @@ CASES = (
     ("driftucb", 6, 300),
     ("driftucb", 25, 1),
     ("driftucb", 25, 10),
-    ("driftucb", 25, 100),
+    ("driftucb", 25, 50),
+    ("driftucb", 25, 99),
     ("driftucb", 25, 300),
 )
 """Policies, their features, and how many rewards a scope has learned."""
@@ -44,7 +46,7 @@ class Cost:
     state : int
         The numbers of its model, as a policy object has them.
     memory : float
-        Bytes of memory when packed: the numbers, those of models that live, its name, and its place among the others.
+        Bytes of memory when packed: the numbers that must be kept, its name, and its place among the others.
     store : float
         Bytes in a SQLite file, after a snapshot.
     """
@@ -54,8 +56,8 @@ class Cost:
     store: float
 
 
-def packed_state(policy: str, dim: int, rewards: int) -> bytes:
-    """A scope's model after so many rewards that follow one taste, as the service packs it."""
+def taught(policy: str, dim: int, rewards: int) -> SavedPolicy:
+    """A scope's model after so many rewards that follow one taste."""
     model = builder(LoopConfig(policy=policy, dim=dim, scoped=True), Plan(policy))()
     rng = np.random.default_rng(0)
     taste = rng.standard_normal(dim) / dim**0.5
@@ -63,7 +65,7 @@ def packed_state(policy: str, dim: int, rewards: int) -> bytes:
         pool = rng.standard_normal((10, dim)) / dim**0.5
         x = pool[model.choose(pool, None)]
         model.learn(x, float(x @ taste + 0.1 * rng.standard_normal()), None)
-    return pack(model.state())
+    return model
 
 
 def measure(policy: str, dim: int, rewards: int, total: int = _BYTES) -> Cost:
@@ -73,8 +75,9 @@ def measure(policy: str, dim: int, rewards: int, total: int = _BYTES) -> Cost:
     >>> cost.state == 8 * (6 * 6 + 1) < cost.memory
     True
     """
-    data = packed_state(policy, dim, rewards)
-    state = sum(array.nbytes for array in unpack(data).values())
+    model = taught(policy, dim, rewards)
+    state = sum(array.nbytes for array in model.state().values())
+    data = pack(short_state(model) or model.state())
     names = [f"user-{number:08}" for number in range(max(100, total // len(data)))]
     return Cost(state, _memory(names, data), _disk(names, data))
 

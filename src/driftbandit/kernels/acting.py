@@ -32,7 +32,7 @@ from driftbandit.kernels.scales import ANCHORED, FIRST_SQUARE, MEMO, NOISE, REWA
 from driftbandit.kernels.vectors import combine, weigh_arm
 
 _SMALL = 32  # arms of a pool all of which show how much is known of it
-_SHOWN = 16  # arms of a larger pool, evenly spaced, that do
+_SHOWN = 8  # arms of a larger pool, evenly spaced, that do
 
 
 @jit

@@ -15,7 +15,6 @@ Loops are written as in `vectors`, with what they do in plain Python at the end.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -81,7 +80,7 @@ def subtract(triangle: Floats, at: int, d: int, vectors: Floats, first: int, lin
 
 @jit
 def factor(gram: Floats, errors: Floats, first: int, count: int, widths: Floats, inverse: Floats) -> None:
-    """Take the rewards from `first` to before `count` as a block, given X'Z in the table `gram`.
+    """Take the rewards from `first` to before `count` as a block, given X'Z, from the diagonal on, in the table `gram`.
 
     Turns `errors` from r - X'theta into v, writes 1 + x'z into `widths` and L^-1 into the table `inverse`; the other
     rewards' entries are 0. Overwrites `gram`.
@@ -147,8 +146,7 @@ def _subtracting(count: int) -> Callable[..., Any]:
             triangle, at, i, vectors, first, lines = arguments
             starts = _columns(write, write.place(write.numbers(signature.args[3], vectors), first), lines)
             found = write.lines(write.numbers(signature.args[0], triangle), at, i, count)
-            for k in range(0, count, 2):
-                _subtract_from(write, dict(list(enumerate(found))[k : k + 2]), i, starts)
+            _subtract_from(write, found, i, starts)
             return context.get_dummy_value()
 
         return types.void(triangle, _PLACE, _PLACE, vectors, _PLACE, _PLACE), generate
@@ -164,26 +162,33 @@ def _columns(write: Writer, start: Any, lines: Any) -> list[Any]:
     return starts
 
 
-def _subtract_from(write: Writer, lines: dict[int, Any], i: Any, columns: Sequence[Any]) -> None:
-    """Subtract W W' from lines i + k of a triangle, where k is a line's key."""
-    builder = write.builder
-    own = {k: [write.spread(builder.load(write.place(w, i, k))) for w in columns] for k in lines}
+def _subtract_from(write: Writer, lines: Sequence[Any], i: Any, columns: Sequence[Any]) -> None:
+    """Subtract W W' from lines of a triangle, of which i is the first."""
+    builder, twice = write.builder, Writer(write.context, write.builder, 2 * WIDTH)
+    own = [[write.place(w, i, k) for w in columns] for k in range(len(lines))]
 
-    def less(parts: dict[int, Any], j: Any) -> dict[int, Any]:
+    def less(write: Writer, parts: Sequence[Any], j: Any) -> Sequence[Any]:
         for p, w in enumerate(columns):
             of_w = write.load(write.place(w, j))
-            parts = {k: write.minus(part, of_w, own[k][p]) for k, part in parts.items()}
+            parts = [write.minus(part, of_w, write.spread(builder.load(own[k][p]))) for k, part in enumerate(parts)]
         return parts
 
+    def subtract(write: Writer, j: Any) -> None:
+        places = [write.place(line, j) for line in lines]
+        for part, place in zip(less(write, [write.load(place) for place in places], j), places, strict=True):
+            write.store(part, place)
+
     def body(j: Any, _: Sequence[Any]) -> list[Any]:
-        places = {k: write.place(line, j) for k, line in lines.items()}
-        for k, part in less({k: write.load(place) for k, place in places.items()}, j).items():
-            write.store(part, places[k])
+        subtract(twice, j)
         return []
 
-    write.loop(i, WIDTH, [], body)
-    places = {k: write.place(line, i) for k, line in lines.items()}
-    for k, part in less({k: write.load_first(place, k + 1) for k, place in places.items()}, i).items():
+    whole = builder.and_(i, ir.Constant(INT, -2 * WIDTH))
+    twice.loop(whole, 2 * WIDTH, [], body)
+    with builder.if_then(builder.icmp_signed("<", whole, i)):
+        subtract(write, whole)
+    places = [write.place(line, i) for line in lines]
+    parts = less(write, [write.load_first(place, k + 1) for k, place in enumerate(places)], i)
+    for k, part in enumerate(parts):
         write.store_first(part, places[k], k + 1)  # the last of these columns is the diagonal's
 
 
@@ -235,19 +240,27 @@ def _gram(context: Any, arms: Any, products: Any, theta: Any, first: Any, d: Any
         )
         theta = write.place(theta, first)
 
-        def body(i: Any, totals: Sequence[Any]) -> list[Any]:
+        half = Writer(context, builder)
+
+        def first_four(i: Any, totals: Sequence[Any]) -> list[Any]:
             line = builder.mul(i, _LANES)
             x, z = write.place(arms, line), write.load(write.place(products, line))
-            met = [
-                write.plus(total, write.spread(builder.load(write.place(x, p))), z)
-                for p, total in enumerate(totals[:LANES])
-            ]
-            weight = write.spread(builder.load(write.place(theta, i)))
-            return [*met, write.plus(totals[LANES], weight, write.load(x))]
+            own = [write.spread(builder.load(write.place(x, p))) for p in range(WIDTH)]
+            return [write.plus(total, each, z) for total, each in zip(totals, own, strict=True)]
 
-        *met, mean = write.loop(d, 1, [write.zero] * (LANES + 1), body)
-        for p, total in enumerate(met):
-            write.store(total, write.place(gram, p * LANES))
+        def last_four(i: Any, totals: Sequence[Any]) -> list[Any]:
+            line = builder.mul(i, _LANES)
+            x, z = write.place(arms, line), half.load(write.place(products, line, WIDTH))
+            own = [half.spread(builder.load(write.place(x, WIDTH + p))) for p in range(WIDTH)]
+            mean = write.plus(totals[WIDTH], write.spread(builder.load(write.place(theta, i))), write.load(x))
+            return [*(half.plus(total, each, z) for total, each in zip(totals[:WIDTH], own, strict=True)), mean]
+
+        met = write.loop(d, 1, [write.zero] * WIDTH, first_four)
+        *rest, mean = write.loop(d, 1, [*[half.zero] * WIDTH, write.zero], last_four)
+        for p in range(WIDTH):
+            write.store(met[p], write.place(gram, p * LANES))
+            half.store(half.zero, write.place(gram, (WIDTH + p) * LANES))
+            half.store(rest[p], write.place(gram, (WIDTH + p) * LANES + WIDTH))
         write.store(mean, means)
         return context.get_dummy_value()
 
@@ -262,28 +275,31 @@ def _factor(context: Any, gram: Any, errors: Any, widths: Any, inverse: Any) -> 
         gram, errors, widths, inverse = (
             write.numbers(kind, value) for kind, value in zip(signature.args, arguments, strict=True)
         )
-        root = builder.module.declare_intrinsic("llvm.sqrt", [FLOAT])
         one, nothing = ir.Constant(FLOAT, 1.0), ir.Constant(FLOAT, 0.0)
         rows = [write.load(write.place(gram, p * LANES)) for p in range(LANES)]
         unit = [ir.Constant(write.vector, [float(k == p) for k in range(LANES)]) for p in range(LANES)]
-        left = write.load(errors)
-        for p in range(LANES):  # of the rows of 1 + X'Z and of those of the unit matrix, which becomes L^-1
+        left, found, pivots = write.load(errors), write.zero, write.zero
+        for p in range(LANES):  # of the rows of 1 + X'Z and of those of the unit matrix; their roots can wait
             lane = ir.Constant(SHORT, p)
             square = builder.extract_element(rows[p], lane)
             square = builder.select(builder.fcmp_ordered(">", square, nothing), square, nothing)
             width = write.add(one, square)
-            share = builder.fdiv(one, builder.call(root, [width]))
-            scaled = write.spread(share)
-            row, unit[p] = write.times(rows[p], scaled), write.times(unit[p], scaled)
-            builder.store(width, write.place(widths, p))
-            write.store(unit[p], write.place(inverse, p * LANES))
-            error = write.times(builder.extract_element(left, lane), share)
-            left = write.minus(left, write.spread(error), row)
-            builder.store(error, write.place(errors, p))
+            pivots = builder.insert_element(pivots, width, lane)
+            error = builder.extract_element(left, lane)
+            found = builder.insert_element(found, error, lane)
+            shares = write.times(rows[p], write.spread(builder.fdiv(one, width)))
+            left = write.minus(left, write.spread(error), shares)
             for k in range(p + 1, LANES):
-                less = write.spread(builder.extract_element(row, ir.Constant(SHORT, k)))
-                rows[k] = write.minus(rows[k], less, row)
+                less = write.spread(builder.extract_element(shares, ir.Constant(SHORT, k)))
+                rows[k] = write.minus(rows[k], less, rows[p])
                 unit[k] = write.minus(unit[k], less, unit[p])
+        ones = ir.Constant(write.vector, [1.0] * LANES)
+        roots = builder.fdiv(ones, write.roots(pivots))
+        write.store(pivots, widths)
+        write.store(write.times(found, roots), errors)
+        for p in range(LANES):
+            share = write.spread(builder.extract_element(roots, ir.Constant(SHORT, p)))
+            write.store(write.times(unit[p], share), write.place(inverse, p * LANES))
         return context.get_dummy_value()
 
     return types.void(gram, errors, widths, inverse), generate
@@ -372,9 +388,13 @@ def _subtract_four(triangle: Floats, at: int, i: int, vectors: Floats, first: in
 
 @compiled_as(_gram)
 def meet(arms: Floats, products: Floats, theta: Floats, first: int, d: int, gram: Floats, means: Floats) -> None:
-    """Write X'Z into `gram` and X'theta into `means`; theta begins at the place `first` of its array."""
+    """Write X'Z into `gram` and X'theta into `means`; theta begins at the place `first` of its array.
+
+    X'Z is symmetric, and of the last four lines the first four columns are left 0.
+    """
     x, z = arms.reshape(-1, LANES)[:d], products.reshape(-1, LANES)[:d]
     gram[:] = (x.T @ z).ravel()
+    gram.reshape(LANES, LANES)[WIDTH:, :WIDTH] = 0.0
     means[:] = theta[first : first + d] @ x
 
 
@@ -384,12 +404,14 @@ def _factor_all(gram: Floats, errors: Floats, widths: Floats, inverse: Floats) -
     table, left = gram.reshape(LANES, LANES).copy(), np.eye(LANES)
     for p in range(LANES):
         widths[p] = 1.0 + max(table[p, p], 0.0)
-        share = 1.0 / math.sqrt(widths[p])
-        table[p], left[p], errors[p] = table[p] * share, left[p] * share, errors[p] * share
+        shares = table[p] / widths[p]
         for k in range(p + 1, LANES):
-            table[k] -= table[p, k] * table[p]
-            left[k] -= table[p, k] * left[p]
-            errors[k] -= table[p, k] * errors[p]
+            table[k] -= shares[k] * table[p]
+            left[k] -= shares[k] * left[p]
+            errors[k] -= shares[k] * errors[p]
+    roots = np.sqrt(widths)
+    errors /= roots
+    left /= roots[:, np.newaxis]
     inverse[:] = left.ravel()
 
 

@@ -66,7 +66,11 @@ _MATERIAL = 1e-4  # least mean squared error of an incumbent that is wrong, in u
 _LEAST_RESERVE = 0.5  # part of a case that is reserved for the incumbent's ln(1 + q) while rewards wait,
 _RESERVE = 1.5 * LANES  # at least, and in units of the latest one: enough for a block, and half as much again
 _LARGEST_EXPONENT = 600.0  # exp of more than 709 is infinite
-_LARGE = 1e100  # products of numbers above 1 are taken to logarithms before they overflow
+_OVERFLOW = 1e300  # a larger product of numbers above 1 may have overflowed
+
+# Lines of a table with a column per reward that waits: numbers of its record, and sums from it to the last one.
+_LINE_THEIRS, _LINE_NOISE, _LINE_CAP, _LINE_FREEDOM, _LINE_THEIR_SUM, _LINE_LOG_WIDTH_SUM, _LINE_ACTING_SUM = range(7)
+_LINES = 7
 
 
 def rung_size(dim: int) -> int:
@@ -149,12 +153,15 @@ def settle(memo: Floats, rungs: Floats, rows: Floats, at: int, units: Floats, li
     backlog's allowance is what raises no log-evidence above `limit`.
     """
     d, clicks, count = len(units), are_clicks(memo), int(rows[at + backlog.WAITING])
-    errors, widths, means = np.empty(LANES), np.empty(LANES), np.empty(LANES)
+    of_rewards = np.empty((3 + _LINES, LANES))
+    errors, widths, means, told = of_rewards[0], of_rewards[1], of_rewards[2], of_rewards[3:]
     lines = blocks.lines_of(d)
     tables = np.zeros((4, lines * LANES))  # their last lines, which no feature fills, stay 0
     arms, lifted = tables[0], tables[1]
     room = tables[2], tables[3], np.empty(LANES * LANES), np.empty(LANES * LANES), np.empty(lines), np.empty(lines)
     backlog.side_by_side(rows, at, d, arms)
+    if count > 0 and not clicks:
+        _gather(rows, at, d, count, told)
     for i in range(d):
         assign(lifted, i * LANES, units[i] * units[i], arms, i * LANES, LANES)
     last = rows[backlog.record(at, count - 1, d) + backlog.THEIR_LOG_WIDTH] if count > 0 else 0.0
@@ -176,7 +183,8 @@ def settle(memo: Floats, rungs: Floats, rows: Floats, at: int, units: Floats, li
                     place, error = backlog.record(at, p, d), errors[p] * math.sqrt(widths[p])
                     _sum_up_click(ladder, sums, rows, place, error, memo[HIT_VALUE])
             else:
-                _sum_up(ladder, sums, rows, at, d, late, count, errors, widths)
+                own = means  # which are known
+                _sum_up(ladder, sums, told, late, count, errors, widths, own)
         n, without = ladder[row + COUNT], 0.0
         if clicks:
             evidence = ladder[sums + THEIRS] - ladder[sums + OWN]
@@ -220,9 +228,10 @@ def _learn(
         place, x = backlog.record(at, late, d), step[:d]
         assign(x, 0, 1.0, rows, place - d, d)
         mean, square = multiply(ladder, row, x, z[:d])
-        error, widths[late] = rows[place + backlog.TARGET] - mean, 1.0 + max(square, 0.0)
-        absorb(ladder, row, z[:d], error, widths[late])
-        errors[late] = error / math.sqrt(widths[late])
+        error, width = rows[place + backlog.TARGET] - mean, 1.0 + max(square, 0.0)
+        absorb(ladder, row, z[:d], error, width)
+        errors[:], widths[:] = 0.0, 1.0
+        errors[late], widths[late] = error / math.sqrt(width), width
         return
     young.multiply(ladder, row, arms, lifted, d, products)
     blocks.meet(arms, products, ladder, row + THETA, d, gram, means)
@@ -235,45 +244,56 @@ def _learn(
 
 
 @jit
-def _sum_up(
-    ladder: Floats,
-    sums: int,
-    rows: Floats,
-    at: int,
-    d: int,
-    late: int,
-    count: int,
-    errors: Floats,
-    widths: Floats,
-) -> None:
-    """Add the rewards of a block to a rung's sums; errors are over the root of their widths 1 + q."""
-    own_sum, their_sum, noise_sum = 0.0, 0.0, 0.0
-    gain, lead, log_width, log_tails = ladder[sums + LARGEST_GAIN], 0.0, 0.0, 0.0
-    wide, tails, freedom = 1.0, 1.0, 0.0  # products, of which one logarithm is taken at the end
-    for p in range(late, count):
+def _gather(rows: Floats, at: int, d: int, count: int, told: Floats) -> None:
+    """Write what the records say into the lines of `told`, one column per reward; the last columns change no sum."""
+    for p in range(LANES):
+        place = backlog.record(at, min(p, count - 1), d)
+        told[_LINE_NOISE, p], told[_LINE_FREEDOM, p] = rows[place + backlog.NOISE], rows[place + backlog.FREEDOM]
+        told[_LINE_CAP, p] = rows[place + backlog.CAP]
+    their_sum, log_width, acting = 0.0, 0.0, 0.0
+    for p in range(count - 1, -1, -1):
         place = backlog.record(at, p, d)
-        noise, nu = rows[place + backlog.NOISE], rows[place + backlog.FREEDOM]
-        square = errors[p] * errors[p] / noise
-        own, theirs = min(square, rows[place + backlog.CAP]), rows[place + backlog.THEIRS]
-        own_sum += own
-        their_sum += theirs
-        noise_sum += own * noise
-        log_width -= rows[place + backlog.THEIR_LOG_WIDTH]
-        gain = max(gain, theirs - own)
-        lead += rows[place + backlog.ACTING]
-        if max(wide, tails) > _LARGE or nu != freedom:
-            lead += 0.5 * math.log(wide)
-            log_width += math.log(wide)
-            log_tails += (freedom + 1.0) * math.log(tails)
-            wide, tails, freedom = 1.0, 1.0, nu
+        told[_LINE_THEIRS, p] = rows[place + backlog.THEIRS]
+        their_sum += told[_LINE_THEIRS, p]
+        log_width += rows[place + backlog.THEIR_LOG_WIDTH]
+        acting += rows[place + backlog.ACTING]
+        told[_LINE_THEIR_SUM, p], told[_LINE_LOG_WIDTH_SUM, p], told[_LINE_ACTING_SUM, p] = their_sum, log_width, acting
+
+
+@jit
+def _sum_up(
+    ladder: Floats, sums: int, told: Floats, late: int, count: int, errors: Floats, widths: Floats, own: Floats
+) -> None:
+    """Add the rewards of a block to a rung's sums; errors are over the root of their widths 1 + q.
+
+    Errors of rewards that it does not learn are 0, and their widths 1. Overwrites `own`.
+    """
+    own_sum, noise_sum, wide, tails = 0.0, 0.0, 1.0, 1.0  # two products, of which one logarithm is taken at the end
+    nu, same = told[_LINE_FREEDOM, 0], True
+    for p in range(LANES):
+        square = errors[p] * errors[p] / told[_LINE_NOISE, p]
+        own[p] = min(square, told[_LINE_CAP, p])
+        own_sum += own[p]
+        noise_sum += own[p] * told[_LINE_NOISE, p]
         wide *= widths[p]
         tails *= 1.0 + square / nu
-    ladder[sums + THEIRS] += their_sum
+        same = same and told[_LINE_FREEDOM, p] == nu
+    gain = ladder[sums + LARGEST_GAIN]
+    for p in range(late, count):
+        gain = max(gain, told[_LINE_THEIRS, p] - own[p])
+    log_wide, log_tails = math.log(wide), (nu + 1.0) * math.log(tails)
+    if not same or max(wide, tails) > _OVERFLOW:  # then each needs a logarithm of its own
+        log_wide = log_tails = 0.0
+        for p in range(late, count):
+            nu, square = told[_LINE_FREEDOM, p], errors[p] * errors[p] / told[_LINE_NOISE, p]
+            log_wide += math.log(widths[p])
+            log_tails += (nu + 1.0) * math.log(1.0 + square / nu)
+    ladder[sums + THEIRS] += told[_LINE_THEIR_SUM, late]
     ladder[sums + OWN] += own_sum
     ladder[sums + NOISE_SUM] += noise_sum
-    ladder[sums + LOG_WIDTH] += log_width + math.log(wide)
+    ladder[sums + LOG_WIDTH] += log_wide - told[_LINE_LOG_WIDTH_SUM, late]
     ladder[sums + LARGEST_GAIN] = gain
-    ladder[sums + LEAD] -= lead + 0.5 * (math.log(wide) + log_tails + (freedom + 1.0) * math.log(tails))
+    ladder[sums + LEAD] -= told[_LINE_ACTING_SUM, late] + 0.5 * (log_wide + log_tails)
 
 
 @jit

@@ -7,8 +7,9 @@ Line i of the triangle holds the entries (i, 0) to (i, i), so that
 which is half the work of a product with the whole matrix.
 
 Eight arms stand side by side, so that one entry of the triangle meets all of them in a few instructions. Four lines go
-at a time, and two groups of arms if there are two, so that what is loaded is used several times. A block of lines stays
-in the fastest cache while all arms pass by, so that the triangle is read from slower memory once.
+at a time, so that what is loaded is used several times, and two groups of arms where the processor has registers for so
+many sums. A block of lines stays in the fastest cache while all arms pass by, so that the triangle is read from slower
+memory once.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 
 from driftbandit.core import Floats, Ints
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.instructions import WIDTH
+from driftbandit.kernels.instructions import MANY_REGISTERS, WIDTH
 from driftbandit.kernels.vectors import ARMS, turn, weigh_line, weigh_lines, weigh_lines_twice
 
 _BLOCK = 2048  # entries of a block of lines: 16 KB, a third of a common first cache
@@ -50,12 +51,13 @@ def forms(triangle: Floats, features: Floats, picks: Ints) -> Floats:
         last = first + WIDTH
         while last < tiled and (last * (last + 1) - first * (first + 1)) // 2 < _BLOCK:
             last += WIDTH
-        for g in range(0, len(arms), 2):
+        paired = len(arms) - len(arms) % 2 if MANY_REGISTERS else 0
+        for g in range(0, paired, 2):
             for i in range(first, last, WIDTH):
-                if g + 1 < len(arms):
-                    weigh_lines_twice(triangle, i * (i + 1) // 2, i, arms, g, halves)
-                else:
-                    weigh_lines(triangle, i * (i + 1) // 2, i, arms, g, halves)
+                weigh_lines_twice(triangle, i * (i + 1) // 2, i, arms, g, halves)
+        for g in range(paired, len(arms)):
+            for i in range(first, last, WIDTH):
+                weigh_lines(triangle, i * (i + 1) // 2, i, arms, g, halves)
         first = last
     for g in range(len(arms)):
         for i in range(tiled, d):

@@ -7,12 +7,16 @@ from typing import Any, TypeVar, cast
 
 import numba
 from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
 from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 WIDTH = 4
 """Numbers, and lines of a triangle, at a time."""
+
+MANY_REGISTERS = bool(get_host_cpu_features().get("avx512f"))
+"""Whether the processor has room for the sums of sixteen arms and four lines at once: 32 vector registers, not 16."""
 
 FLOAT, INT, SHORT = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
 _FAST = ("reassoc", "contract", "nsz")  # as in `compile`
@@ -114,11 +118,17 @@ class Writer:
 
     def sum(self, vector: Any) -> Any:
         """The sum of a vector's numbers."""
-        name = f"llvm.vector.reduce.fadd.v{self.width}f64"
-        reduce = self.builder.module.globals.get(name) or ir.Function(
-            self.builder.module, ir.FunctionType(FLOAT, [FLOAT, self.vector]), name
-        )
+        reduce = self._known(f"llvm.vector.reduce.fadd.v{self.width}f64", FLOAT, FLOAT, self.vector)
         return self.builder.call(reduce, [ir.Constant(FLOAT, 0.0), vector], fastmath=_FAST)
+
+    def roots(self, vector: Any) -> Any:
+        """A vector of the square roots of a vector's numbers."""
+        return self.builder.call(self._known(f"llvm.sqrt.v{self.width}f64", self.vector, self.vector), [vector])
+
+    def _known(self, name: str, result: Any, *arguments: Any) -> Any:
+        """A function that LLVM knows."""
+        module = self.builder.module
+        return module.globals.get(name) or ir.Function(module, ir.FunctionType(result, arguments), name)
 
     def turned(self, a: Any, b: Any, c: Any, e: Any) -> list[Any]:
         """The columns of the matrix whose lines are these four vectors."""

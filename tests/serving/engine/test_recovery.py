@@ -80,14 +80,14 @@ def test_scopes_spill_and_come_back_exact(
     monkeypatch.setattr("driftbandit.serving.engine.saving._SLICE", 3_000)  # so that a snapshot takes several commits
     monkeypatch.setattr("driftbandit.serving.engine.storage.INDEXED", 4)  # so that models take the memory
     digests = []
-    for memory in (60_000, 700_000, 1 << 40):
+    for memory in (15_000, 700_000, 1 << 40):
         world = World(tmp_path / f"{memory}.db", memory=memory, snapshot_every=every)
         world.loop(dim=12, policy=policy, scoped=True, window=1.0)
         run(world, 150, world.arms(np.random.default_rng(1).standard_normal((10, 12))), scopes=20)
         loop = world.engine.parts("x")[0]
         stored = world.store.model_scopes(loop.number, 0, 0, 1)
-        assert (len(loop.models) < 20) == (memory == 60_000)
-        assert bool(stored) == (memory == 60_000 or every == 20)
+        assert (len(loop.models) < 20) == (memory == 15_000)
+        assert bool(stored) == (memory == 15_000 or every == 20)
         digests.append(world.check())
         world.restart()
         assert world.check() == digests[-1]

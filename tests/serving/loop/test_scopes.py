@@ -72,6 +72,34 @@ def test_a_young_policy_is_packed_without_the_models_that_do_not_live_yet() -> N
     assert sizes[10] < 12_000 < whole / 4, "ten rewards as well"
 
 
+def test_a_young_scope_is_packed_as_its_rewards() -> None:
+    """And comes back from memory and from the store as it was; with 100 rewards it is packed in full."""
+    rng = np.random.default_rng(0)
+    store = dict[str, bytes]()
+    models = Models(lambda: DriftUCB(25), store.get, 0)
+    twin, sizes = DriftUCB(25), []
+    for _ in range(101):
+        x, reward = rng.standard_normal(25), float(rng.random() < 0.2)
+        twin.learn(x, reward)
+        models.get("a")
+        models.mark("a")
+        models.get("a").learn(x, reward)
+        models.get("b")  # packs the other
+        sizes.append(len(models.packed("a") or b""))
+        if len(sizes) % 10 == 0:
+            models.freeze()
+            store.update(models.take(1 << 30))
+            models.forget("a")
+        assert models.get("a").state().keys() == twin.state().keys()
+        for name, array in twin.state().items():
+            assert models.get("a").state()[name].tobytes() == array.tobytes()
+    assert sizes[0] < 400
+    assert sizes[9] < 2_400
+    assert sizes[49] < 12_000
+    assert sizes[98] < 22_000 < sizes[99] / 2
+    assert models.nbytes > len(pack(twin.state())), "the object itself is larger"
+
+
 @pytest.mark.parametrize("name", ["-0.0", "nan", "0.0", "1.0"])
 def test_what_ends_a_long_line_comes_back_bit_for_bit(name: str) -> None:
     table = np.zeros((3, 70))

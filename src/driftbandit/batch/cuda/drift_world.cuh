@@ -37,7 +37,7 @@ constexpr double SMALLEST = 1e-200, FIRST_RIDGE = 0.02, LARGEST = LARGEST_SQUARE
 constexpr double NOTHING = 1e-150, WILDEST = 100.0, RECENT = 0.98, JUMP = 2.0, JUMP_COUNT = 10.0, AFTER_JUMP = 5.0;
 constexpr double WILD = 20.0, FLOOR_AT_FIRST = 0.05, ROUNDING = 1e-12, CLICK_NOISE = 0.75, LEAST_PRIOR = 0.2;
 constexpr double CLICK_LEAST_PRIOR = 0.5, CLICK_MISFITS = 0.02;
-constexpr int SMALL = 32, SHOWN = 16;
+constexpr int SMALL = 32, SHOWN = 8;
 constexpr double LIGHT = 1e-3, PICKS = 0.98, SLACK = 1.25, CLICK_EXPLORE = 0.8, FREEDOM = 5.0, CLICK_FREEDOM = 50.0;
 constexpr double LEAST_CHANCE = 0.2, FADE = 2000.0, CLICK_SHARE = 0.3, LARGEST_LOG = 700.0;
 constexpr double EXPERT_SPREAD = 0.3, BELIEVES = 64.0, TRIAL = 256.0;

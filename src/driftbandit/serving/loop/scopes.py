@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from driftbandit.policies.scoped.per_scope import SavedPolicy
 from driftbandit.serving.loop.events import Refused
-from driftbandit.serving.loop.slab import Slab, pack, unpack
+from driftbandit.serving.loop.slab import Slab, pack, short_state, unpack
 
 EVERYONE = ""
 """The scope of a loop's only model."""
@@ -106,7 +106,8 @@ class Models:
         self.example = build()
         self._begin = begin
         self.fresh = begin or pack(self.example.state())
-        self._largest = max(_size(self.example.state()), len(self.fresh))
+        self._first = _size(self.example.state())
+        self._largest = max(self._first, len(self.fresh))
         self._hot: dict[str, SavedPolicy] = {}
         self._slab = Slab()
         self._changed: dict[str, None] = {}
@@ -188,8 +189,11 @@ class Models:
         """The state of a scope in memory."""
         if scope not in self._hot:
             return self._slab.get(scope) or b""
-        state = self._hot[scope].state()
-        self._largest = max(self._largest, _size(state))
+        policy = self._hot[scope]
+        short = short_state(policy)
+        state = policy.state() if short is None else short
+        size = _size(state) if short is None else self._first + _size(state)  # of the object: more than it must keep
+        self._largest = max(self._largest, size)
         return pack(state)
 
     def put(self, scope: str, data: bytes) -> None:
