@@ -36,8 +36,9 @@ def test_an_expert_is_a_kalman_filter_that_reverts_to_the_elder():
         mean = keep * mean + (1.0 - keep) * 0.6 * elder[1:]
         spread = keep**2 * spread + (1.0 - keep**2) * SPREAD * 2.0 * np.diag(UNITS**2)
         expected = reward - x @ mean, 0.25 + x @ spread @ x
-        lifted, z = UNITS**2 * x, np.empty(DIM)
-        found = experts.learn_expert(bank.reshape(-1), bank.shape[1], 0, UNITS, x, lifted, reward, z, keep, memo)
+        arm, z = np.append(x, 0.0), np.empty(DIM + 1)
+        lifted = np.append(UNITS**2 * x, 0.0)
+        found = experts.learn_expert(bank.reshape(-1), bank.shape[1], 0, UNITS, arm, lifted, reward, z, keep, memo)
         assert found == pytest.approx(expected)
         gain = spread @ x / expected[1]
         mean, spread = mean + gain * expected[0], spread - np.outer(gain, x @ spread)

@@ -12,13 +12,13 @@ AT = 3
 
 
 @jit
-def product(numbers, at, x, out):
-    rows.product(numbers, at, x, out)
+def product(numbers, at, d, x, out):
+    rows.product(numbers, at, d, x, out)
 
 
 @jit
-def fade_outer(numbers, at, w, fade):
-    rows.fade_outer(numbers, at, w, fade)
+def fade_outer(numbers, at, d, w, fade):
+    rows.fade_outer(numbers, at, d, w, fade)
 
 
 @jit
@@ -51,12 +51,15 @@ def lower(matrix):
 
 @pytest.mark.parametrize("dim", range(1, 18))
 def test_products_and_updates(dim):
-    matrix, x = symmetric(dim), np.random.default_rng(0).standard_normal(dim)
-    numbers, out = framed(lower(matrix)), np.full(dim + 4, OUTSIDE)
-    product(numbers, AT, x, out[:dim])
-    np.testing.assert_allclose(out[:dim], matrix @ x, atol=1e-12)
-    assert (out[dim:] == OUTSIDE).all()
-    fade_outer(numbers, AT, x, 0.75)
+    matrix, x = symmetric(dim), np.zeros(rows.padded(dim))
+    x[:dim] = np.random.default_rng(0).standard_normal(dim)
+    numbers, out = framed(lower(matrix)), np.full(len(x) + 4, OUTSIDE)
+    product(numbers, AT, dim, x, out[: len(x)])
+    np.testing.assert_allclose(out[:dim], matrix @ x[:dim], atol=1e-12)
+    assert (out[len(x) :] == OUTSIDE).all()
+    assert (numbers == framed(lower(matrix))).all()
+    fade_outer(numbers, AT, dim, x, 0.75)
+    x = x[:dim]
     np.testing.assert_allclose(numbers, framed(lower(0.75 * matrix - np.outer(x, x))), atol=1e-12)
 
 

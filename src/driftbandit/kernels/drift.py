@@ -25,7 +25,7 @@ from driftbandit.kernels import backlog, births, evidence, mixture, young
 from driftbandit.kernels.compile import borrow, copy_into, finite, jit
 from driftbandit.kernels.experts import learn_expert, start_experts
 from driftbandit.kernels.ridge import COUNT, LARGEST_SQUARE, THETA
-from driftbandit.kernels.rows import absorb, multiply
+from driftbandit.kernels.rows import absorb, multiply, padded
 from driftbandit.kernels.scales import (
     ALARM_AGE,
     ALARM_EVIDENCE,
@@ -153,11 +153,11 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
     weights = memo[MEMO : MEMO + 1 + experts]
     elder, incumbent, rungs = bank[ELDER], bank[INCUMBENT], rungs_of(bank, experts)
     rows, waiting, noise, clicks = bank.reshape(bank.size), backlog_at(bank, experts), memo[NOISE], are_clicks(memo)
-    z, of_models = np.empty(d), np.empty((2, 1 + experts))
+    of_models = np.empty((2, 1 + experts))
     errors, variances = of_models[0], of_models[1]  # of models with weight; those without have none
 
     total = mixture.total_variance(memo, weights, bank[INCUMBENT:], units)
-    width = _learn_models(rules[RULES:], memo, bank, units, x, surplus, z, errors, variances)
+    width = _learn_models(rules[RULES:], memo, bank, units, x, surplus, errors, variances)
     mixture.remember_pick(memo, weights, variances, total)
     learn_noise(memo, weights, errors, variances)
     nu = mixture.freedom(memo)
@@ -274,7 +274,6 @@ def _learn_models(
     units: Floats,
     x: Floats,
     reward: float,
-    z: Floats,
     errors: Floats,
     variances: Floats,
 ) -> float:
@@ -283,22 +282,23 @@ def _learn_models(
 
     Returns 1 + x' A^-1 x of the incumbent.
     """
-    noise = memo[NOISE]
+    noise, d = memo[NOISE], len(x)
     rows, width = bank.reshape(bank.size), bank.shape[1]
+    vectors = np.zeros((3, padded(d)))
+    features, lifted, z = vectors[0], vectors[1], vectors[2]
+    for i in range(d):
+        features[i], lifted[i] = x[i], units[i] * units[i] * x[i]
     if memo[EXPERTS_LIVE] > 0.0:  # before the elder learns, to which they revert
-        lifted = np.empty(len(x))
-        for i in range(len(x)):
-            lifted[i] = units[i] * units[i] * x[i]
         for m in range(1, len(errors)):
             at = (INCUMBENT + m) * width
             errors[m], variances[m] = learn_expert(
-                rows, at, ELDER * width, units, x, lifted, reward, z, keep[m - 1], memo
+                rows, at, ELDER * width, units, features, lifted, reward, z, keep[m - 1], memo
             )
     spread = 1.0
     for model in (ELDER, INCUMBENT):
-        mean, square = multiply(rows, model * width, x, z)
+        mean, square = multiply(rows, model * width, d, features, z)
         error, spread = reward - mean, 1.0 + max(square, 0.0)
-        absorb(rows, model * width, z, error, spread)
+        absorb(rows, model * width, d, z, error, spread)
         if model == ELDER:
             memo[ELDER_ERRORS] += error * error / spread
         else:

@@ -225,11 +225,12 @@ def _learn(
     d, lines = len(units), blocks.lines_of(len(units))
     products, vectors, gram, inverse, step, z = room
     if late == count - 1 and ladder[row + young.scale_at(d)] == 0.0:  # then a block would be mostly empty
-        place, x = backlog.record(at, late, d), step[:d]
+        place, x = backlog.record(at, late, d), step
+        x[d:] = 0.0
         assign(x, 0, 1.0, rows, place - d, d)
-        mean, square = multiply(ladder, row, x, z[:d])
+        mean, square = multiply(ladder, row, d, x, z)
         error, width = rows[place + backlog.TARGET] - mean, 1.0 + max(square, 0.0)
-        absorb(ladder, row, z[:d], error, width)
+        absorb(ladder, row, d, z, error, width)
         errors[:], widths[:] = 0.0, 1.0
         errors[late], widths[late] = error / math.sqrt(width), width
         return

@@ -7,14 +7,11 @@ they have started. An expert with a memory of M rounds keeps 1 - 1 / M of what i
 
 from __future__ import annotations
 
-import math
-
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit, jit_inside
-from driftbandit.kernels.ridge import COUNT, THETA
-from driftbandit.kernels.rows import fade_outer, product, scale
+from driftbandit.kernels.ridge import THETA
+from driftbandit.kernels.rows import absorb_drifted, multiply_drifted
 from driftbandit.kernels.scales import ALL_COUNT, EXPERTS_LIVE, NOISE, ROUNDS, SHRINK, SPREAD, TASTE
-from driftbandit.kernels.vectors import combine, dot
 
 BELIEVES = 64
 """Rewards after which it no longer matters what was believed before the first."""
@@ -38,25 +35,20 @@ def learn_expert(
     """Let an expert drift towards the elder's (shrunken) weights and into doubt, then learn the reward.
 
     `at` and `elder` are the places in `rows` at which their rows begin, `lifted` is units^2 * x. Drift turns a
-    covariance P into keep^2 P + lift * diag(units^2). Drift and learning are done in one pass. Returns the error and
-    its variance.
+    covariance P into keep^2 P + lift * diag(units^2). Drift and learning are done in one pass. x, lifted and z are
+    `padded`. Returns the error and its variance.
     """
-    d = len(x)
+    d = len(units)
     fade = keep * keep
     lift = (1.0 - fade) * _EXPERT_SPREAD * memo[TASTE]
-    pull = (1.0 - keep) * memo[SHRINK]
-    theta, matrix = at + THETA, at + THETA + d
-    product(rows, matrix, x, z)
-    combine(rows, theta, keep, pull, rows, elder + THETA, d)
-    combine(z, 0, fade, lift, lifted, 0, d)
-    error, variance = reward - dot(rows, theta, x, 0, d), memo[NOISE] + max(dot(z, 0, x, 0, d), 0.0)
-    combine(rows, theta, 1.0, error / variance, z, 0, d)
-    scale(z, 1.0 / math.sqrt(variance))
-    fade_outer(rows, matrix, z, fade)
+    drift = keep, (1.0 - keep) * memo[SHRINK], fade, lift
+    mean, square = multiply_drifted(rows, at, elder, d, drift, x, lifted, z)
+    error, variance = reward - mean, memo[NOISE] + max(square, 0.0)
+    absorb_drifted(rows, at, elder, d, drift, z, error, variance)
+    place = at + THETA + d
     for i in range(d):
-        rows[matrix + i] += lift * units[i] * units[i]
-        matrix += i + 1
-    rows[at + COUNT] += 1.0
+        rows[place + i] += lift * units[i] * units[i]
+        place += i + 1
     return error, variance
 
 

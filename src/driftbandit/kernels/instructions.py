@@ -89,6 +89,24 @@ class Writer:
             last = self.builder.extract_element(vector, ir.Constant(SHORT, count - 1))
             self.builder.store(last, self.place(place, count - 1))
 
+    def rest_of(self, count: Any) -> Any:
+        """Which numbers of a vector are among the `count` % `width` last ones of a line, those from its first on."""
+        rest = self.builder.and_(count, ir.Constant(INT, self.width - 1))
+        places = ir.Constant(ir.VectorType(INT, self.width), list(range(self.width)))
+        return self.builder.icmp_signed("<", places, self.spread(rest))
+
+    def load_some(self, place: Any, which: Any) -> Any:
+        """A vector of those numbers there that `which` says, and 0 for the others, which are not touched."""
+        pointer, mask = self.vector.as_pointer(), which.type
+        load = self._known(f"llvm.masked.load.v{self.width}f64.p0", self.vector, pointer, SHORT, mask, self.vector)
+        return self.builder.call(load, [self.builder.bitcast(place, pointer), ir.Constant(SHORT, 8), which, self.zero])
+
+    def store_some(self, vector: Any, place: Any, which: Any) -> None:
+        """Overwrite those numbers there that `which` says."""
+        pointer, mask, nothing = self.vector.as_pointer(), which.type, ir.VoidType()
+        store = self._known(f"llvm.masked.store.v{self.width}f64.p0", nothing, self.vector, pointer, SHORT, mask)
+        self.builder.call(store, [vector, self.builder.bitcast(place, pointer), ir.Constant(SHORT, 8), which])
+
     def pick(self, a: Any, which: Sequence[int], b: Any = None) -> Any:
         """A vector of these numbers of `a` and, counted on, of `b`, which is 0 if not given."""
         b = ir.Constant(a.type, None) if b is None else b
@@ -140,6 +158,22 @@ class Writer:
         """A vector of the sums of four vectors."""
         a, b, c, e = self.turned(*vectors)
         return self.add(self.add(a, b), self.add(c, e))
+
+    def along(
+        self, count: Any, first: Sequence[Any], body: Callable[[Any, Sequence[Any], Any, Any], list[Any]]
+    ) -> list[Any]:
+        """Let ``values = body(j, values, load, store)`` run for all numbers of a line of `count`, `width` at a time.
+
+        The last ones are fewer, maybe none; `load` and `store` touch no others.
+        """
+        whole, which = self.builder.and_(count, ir.Constant(INT, -self.width)), self.rest_of(count)
+        values = self.loop(whole, self.width, first, lambda j, found: body(j, found, self.load, self.store))
+        return body(
+            whole,
+            values,
+            lambda place: self.load_some(place, which),
+            lambda vector, place: self.store_some(vector, place, which),
+        )
 
     def loop(
         self, stop: Any, step: int, first: Sequence[Any], body: Callable[[Any, Sequence[Any]], list[Any]]

@@ -18,7 +18,6 @@ from llvmlite import ir
 from numba.core import types
 
 from driftbandit.core import Floats
-from driftbandit.kernels.compile import jit_inside
 from driftbandit.kernels.instructions import FLOAT, INT, WIDTH, Writer, compiled_as
 
 ARMS = 8
@@ -26,104 +25,139 @@ ARMS = 8
 
 _PLACE = types.intp
 
-
-def _met(write: Writer, lines: Sequence[Any], own: Sequence[Any], stop: Any, x: Any, z: Any) -> list[Any]:
-    """What lines contribute by their columns before `stop`: to z there, and, in vectors to be summed, to themselves."""
-
-    def body(j: Any, totals: Sequence[Any]) -> list[Any]:
-        parts = [write.load(write.place(line, j)) for line in lines]
-        of_x, place = write.load(write.place(x, j)), write.place(z, j)
-        of_z = write.load(place)
-        for part, factor in zip(parts, own, strict=True):
-            of_z = write.plus(of_z, part, factor)
-        write.store(of_z, place)
-        return [write.plus(total, part, of_x) for total, part in zip(totals, parts, strict=True)]
-
-    return write.loop(stop, WIDTH, [write.zero] * len(lines), body)
+Drift = tuple[float, float, float, float]
+"""How weights and a matrix change before a reward is learned; see `expect`."""
 
 
-def _meet_line(context: Any, triangle: Any, at: Any, i: Any, stop: Any, x: Any, z: Any) -> Any:
-    """Instructions of `meet_line`."""
+def _meeting(count: int) -> Callable[..., Any]:
+    """Instructions of `meet_lines`, for so many lines."""
+
+    def typed(context: Any, triangle: Any, at: Any, i: Any, x: Any, z: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            write = Writer(context, builder)
+            triangle, at, i, x, z = arguments
+            lines = write.lines(write.numbers(signature.args[0], triangle), at, i, count)
+            x, z = write.numbers(signature.args[3], x), write.numbers(signature.args[4], z)
+            own = [write.spread(builder.load(write.place(x, i, k))) for k in range(count)]
+
+            def body(j: Any, totals: Sequence[Any]) -> list[Any]:
+                parts = [write.load(write.place(line, j)) for line in lines]
+                of_x, place = write.load(write.place(x, j)), write.place(z, j)
+                of_z = write.load(place)
+                for part, factor in zip(parts, own, strict=True):
+                    of_z = write.plus(of_z, part, factor)
+                write.store(of_z, place)
+                return [write.plus(total, part, of_x) for total, part in zip(totals, parts, strict=True)]
+
+            totals = write.loop(i, WIDTH, [write.zero] * count, body)
+            of_x, above = write.load(write.place(x, i)), write.zero
+            for k in range(count):  # columns i to i + 3, the last of which is the diagonal's
+                part = write.load_first(write.place(lines[k], i), k + 1)
+                totals[k] = write.plus(totals[k], part, of_x)
+                above = write.plus(above, write.pick(part, [j if j < k else WIDTH for j in range(WIDTH)]), own[k])
+            sums = write.sums(totals + [write.zero] * (WIDTH - count))
+            write.store(write.add(sums, above), write.place(z, i))
+            return context.get_dummy_value()
+
+        return types.void(triangle, _PLACE, _PLACE, x, z), generate
+
+    return typed
+
+
+def _fading(count: int) -> Callable[..., Any]:
+    """Instructions of `fade_lines`, for so many lines."""
+
+    def typed(context: Any, triangle: Any, at: Any, i: Any, w: Any, fade: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            write = Writer(context, builder)
+            triangle, at, i, w, fade = arguments
+            lines = write.lines(write.numbers(signature.args[0], triangle), at, i, count)
+            w, fade = write.numbers(signature.args[3], w), write.spread(fade)
+            own = [write.spread(builder.fneg(builder.load(write.place(w, i, k)))) for k in range(count)]
+
+            def body(j: Any, _: Sequence[Any]) -> list[Any]:
+                places = [write.place(line, j) for line in lines]
+                faded = [write.times(fade, write.load(place)) for place in places]
+                of_w = write.load(write.place(w, j))
+                for place, part, factor in zip(places, faded, own, strict=True):
+                    write.store(write.plus(part, of_w, factor), place)
+                return []
+
+            write.loop(i, WIDTH, [], body)
+            of_w = write.load(write.place(w, i))
+            for k in range(count):  # columns i to i + 3, the last of which is the diagonal's
+                place = write.place(lines[k], i)
+                faded = write.times(fade, write.load_first(place, k + 1))
+                write.store_first(write.plus(faded, of_w, own[k]), place, k + 1)
+            return context.get_dummy_value()
+
+        return types.void(triangle, _PLACE, _PLACE, w, types.float64), generate
+
+    return typed
+
+
+def _expect(context: Any, rows: Any, theta: Any, towards: Any, drift: Any, z: Any, lifted: Any, x: Any, d: Any) -> Any:
+    """Instructions of `expect`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         write = Writer(context, builder)
-        triangle, at, i, stop, x, z = arguments
-        line = write.place(write.numbers(signature.args[0], triangle), at)
-        x, z = write.numbers(signature.args[4], x), write.numbers(signature.args[5], z)
-        own = write.spread(builder.load(write.place(x, i)))
-        return write.sum(*_met(write, [line], [own], stop, x, z))
+        rows, theta, towards, drift, z, lifted, x, d = arguments
+        rows, z, lifted, x = (
+            write.numbers(signature.args[k], each) for k, each in ((0, rows), (4, z), (5, lifted), (6, x))
+        )
+        theta, towards = write.place(rows, theta), write.place(rows, towards)
+        keep, pull, fade, lift = (write.spread(builder.extract_value(drift, k)) for k in range(4))
 
-    return types.float64(triangle, _PLACE, _PLACE, _PLACE, x, z), generate
+        def body(j: Any, totals: Sequence[Any]) -> list[Any]:
+            of_x, place = write.load(write.place(x, j)), write.place(z, j)
+            weights = write.times(keep, write.load(write.place(theta, j)))
+            weights = write.plus(weights, pull, write.load(write.place(towards, j)))
+            of_z = write.plus(write.times(fade, write.load(place)), lift, write.load(write.place(lifted, j)))
+            write.store(of_z, place)
+            return [write.plus(totals[0], weights, of_x), write.plus(totals[1], of_z, of_x)]
+
+        totals = write.loop(d, WIDTH, [write.zero] * 2, body)
+        return context.make_tuple(builder, signature.return_type, [write.sum(total) for total in totals])
+
+    pair: Any = types.UniTuple(types.float64, 2)  # type: ignore[no-untyped-call]
+    return pair(rows, _PLACE, _PLACE, drift, z, lifted, x, _PLACE), generate
 
 
-def _meet_lines(context: Any, triangle: Any, at: Any, i: Any, x: Any, z: Any) -> Any:
-    """Instructions of `meet_lines`."""
+def _correct(
+    context: Any, rows: Any, theta: Any, towards: Any, drift: Any, z: Any, gain: Any, shrink: Any, d: Any
+) -> Any:
+    """Instructions of `correct`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         write = Writer(context, builder)
-        triangle, at, i, x, z = arguments
-        lines = write.lines(write.numbers(signature.args[0], triangle), at, i, WIDTH)
-        x, z = write.numbers(signature.args[3], x), write.numbers(signature.args[4], z)
-        own = [write.spread(builder.load(write.place(x, i, k))) for k in range(WIDTH)]
-        totals = _met(write, lines, own, i, x, z)
-        of_x, above = write.load(write.place(x, i)), write.zero
-        for k in range(WIDTH):  # columns i to i + 3, the last of which is the diagonal's
-            part = write.load_first(write.place(lines[k], i), k + 1)
-            totals[k] = write.plus(totals[k], part, of_x)
-            above = write.plus(above, write.pick(part, [j if j < k else WIDTH for j in range(WIDTH)]), own[k])
-        write.store(write.add(write.sums(totals), above), write.place(z, i))
+        rows, theta, towards, drift, z, gain, shrink, d = arguments
+        rows, z = write.numbers(signature.args[0], rows), write.numbers(signature.args[4], z)
+        theta, towards = write.place(rows, theta), write.place(rows, towards)
+        keep, pull = (write.spread(builder.extract_value(drift, k)) for k in range(2))
+        gain, shrink = write.spread(gain), write.spread(shrink)
+
+        def corrected(j: Any) -> Any:
+            of_z = write.load(write.place(z, j))
+            weights = write.times(keep, write.load(write.place(theta, j)))
+            weights = write.plus(weights, pull, write.load(write.place(towards, j)))
+            write.store(write.times(shrink, of_z), write.place(z, j))
+            return write.plus(weights, gain, of_z)
+
+        def body(j: Any, _: Sequence[Any]) -> list[Any]:
+            write.store(corrected(j), write.place(theta, j))
+            return []
+
+        whole = builder.and_(d, ir.Constant(INT, -WIDTH))
+        write.loop(whole, WIDTH, [], body)
+        rest = builder.sub(d, whole)
+        with builder.if_then(builder.icmp_signed(">", rest, ir.Constant(INT, 0))):
+            last, place = corrected(whole), write.place(theta, whole)
+            for count in range(1, WIDTH):
+                with builder.if_then(builder.icmp_signed("==", rest, ir.Constant(INT, count))):
+                    write.store_first(last, place, count)
         return context.get_dummy_value()
 
-    return types.void(triangle, _PLACE, _PLACE, x, z), generate
-
-
-def _fade(write: Writer, lines: Sequence[Any], own: Sequence[Any], stop: Any, w: Any, fade: Any) -> None:
-    """Fade the columns of lines before `stop`, and add `own`, the numbers of -w there, times w."""
-
-    def body(j: Any, _: Sequence[Any]) -> list[Any]:
-        places = [write.place(line, j) for line in lines]
-        faded = [write.times(fade, write.load(place)) for place in places]
-        of_w = write.load(write.place(w, j))
-        for place, part, factor in zip(places, faded, own, strict=True):
-            write.store(write.plus(part, of_w, factor), place)
-        return []
-
-    write.loop(stop, WIDTH, [], body)
-
-
-def _fade_line(context: Any, triangle: Any, at: Any, i: Any, stop: Any, w: Any, fade: Any) -> Any:
-    """Instructions of `fade_line`."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = Writer(context, builder)
-        triangle, at, i, stop, w, fade = arguments
-        line = write.place(write.numbers(signature.args[0], triangle), at)
-        w = write.numbers(signature.args[4], w)
-        own = write.spread(builder.fneg(builder.load(write.place(w, i))))
-        _fade(write, [line], [own], stop, w, write.spread(fade))
-        return context.get_dummy_value()
-
-    return types.void(triangle, _PLACE, _PLACE, _PLACE, w, types.float64), generate
-
-
-def _fade_lines(context: Any, triangle: Any, at: Any, i: Any, w: Any, fade: Any) -> Any:
-    """Instructions of `fade_lines`."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = Writer(context, builder)
-        triangle, at, i, w, fade = arguments
-        lines = write.lines(write.numbers(signature.args[0], triangle), at, i, WIDTH)
-        w, fade = write.numbers(signature.args[3], w), write.spread(fade)
-        own = [write.spread(builder.fneg(builder.load(write.place(w, i, k)))) for k in range(WIDTH)]
-        _fade(write, lines, own, i, w, fade)
-        of_w = write.load(write.place(w, i))
-        for k in range(WIDTH):  # columns i to i + 3, the last of which is the diagonal's
-            place = write.place(lines[k], i)
-            faded = write.times(fade, write.load_first(place, k + 1))
-            write.store_first(write.plus(faded, of_w, own[k]), place, k + 1)
-        return context.get_dummy_value()
-
-    return types.void(triangle, _PLACE, _PLACE, w, types.float64), generate
+    return types.void(rows, _PLACE, _PLACE, drift, z, types.float64, types.float64, _PLACE), generate
 
 
 def _weighing(count: int, groups: int) -> Callable[..., Any]:
@@ -191,125 +225,173 @@ def _turn(context: Any, features: Any, a: Any, b: Any, c: Any, e: Any, stop: Any
     return types.void(features, *[_PLACE] * 5, arms, _PLACE), generate
 
 
-def _weigh_arm(context: Any, features: Any, at: Any, theta: Any, first: Any, units: Any, stop: Any) -> Any:
-    """Instructions of `_weigh_arm_whole`."""
+def _weigh_arm(context: Any, features: Any, at: Any, theta: Any, first: Any, units: Any) -> Any:
+    """Instructions of `weigh_arm`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         write = Writer(context, builder)
-        features, at, theta, first, units, stop = arguments
+        features, at, theta, first, units = arguments
+        count = builder.extract_value(context.make_array(signature.args[4])(context, builder, units).shape, 0)
         x = write.place(write.numbers(signature.args[0], features), at)
         theta = write.place(write.numbers(signature.args[2], theta), first)
         units = write.numbers(signature.args[4], units)
 
-        def body(j: Any, totals: Sequence[Any]) -> list[Any]:
-            of_x = write.load(write.place(x, j))
-            sized = write.times(of_x, write.load(write.place(units, j)))
-            mean = write.plus(totals[0], of_x, write.load(write.place(theta, j)))
+        def body(j: Any, totals: Sequence[Any], load: Any, _: Any) -> list[Any]:
+            of_x = load(write.place(x, j))
+            sized = write.times(of_x, load(write.place(units, j)))
+            mean = write.plus(totals[0], of_x, load(write.place(theta, j)))
             return [mean, write.plus(totals[1], sized, sized)]
 
-        totals = write.loop(stop, WIDTH, [write.zero] * 2, body)
+        totals = write.along(count, [write.zero] * 2, body)
         return context.make_tuple(builder, signature.return_type, [write.sum(total) for total in totals])
 
     pair: Any = types.UniTuple(types.float64, 2)  # type: ignore[no-untyped-call]
-    return pair(features, _PLACE, theta, _PLACE, units, _PLACE), generate
+    return pair(features, _PLACE, theta, _PLACE, units), generate
 
 
-def _dot(context: Any, a: Any, at: Any, b: Any, first: Any, stop: Any) -> Any:
-    """Instructions of `_dot_whole`."""
+def _dot(context: Any, a: Any, at: Any, b: Any, first: Any, count: Any) -> Any:
+    """Instructions of `dot`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         write = Writer(context, builder)
-        a, at, b, first, stop = arguments
+        a, at, b, first, count = arguments
         a = write.place(write.numbers(signature.args[0], a), at)
         b = write.place(write.numbers(signature.args[2], b), first)
 
-        def body(j: Any, totals: Sequence[Any]) -> list[Any]:
-            return [write.plus(totals[0], write.load(write.place(a, j)), write.load(write.place(b, j)))]
+        def body(j: Any, totals: Sequence[Any], load: Any, _: Any) -> list[Any]:
+            return [write.plus(totals[0], load(write.place(a, j)), load(write.place(b, j)))]
 
-        (total,) = write.loop(stop, WIDTH, [write.zero], body)
+        (total,) = write.along(count, [write.zero], body)
         return write.sum(total)
 
     return types.float64(a, _PLACE, b, _PLACE, _PLACE), generate
 
 
-def _combine(context: Any, total: Any, at: Any, keep: Any, factor: Any, part: Any, first: Any, stop: Any) -> Any:
-    """Instructions of `_combine_whole`."""
+def _combine(context: Any, total: Any, at: Any, keep: Any, factor: Any, part: Any, first: Any, count: Any) -> Any:
+    """Instructions of `combine`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         write = Writer(context, builder)
-        total, at, keep, factor, part, first, stop = arguments
+        total, at, keep, factor, part, first, count = arguments
         total = write.place(write.numbers(signature.args[0], total), at)
         part = write.place(write.numbers(signature.args[4], part), first)
         keep, factor = write.spread(keep), write.spread(factor)
 
-        def body(j: Any, _: Sequence[Any]) -> list[Any]:
+        def body(j: Any, _: Sequence[Any], load: Any, store: Any) -> list[Any]:
             place = write.place(total, j)
-            kept = write.times(keep, write.load(place))
-            write.store(write.plus(kept, factor, write.load(write.place(part, j))), place)
+            store(write.plus(write.times(keep, load(place)), factor, load(write.place(part, j))), place)
             return []
 
-        write.loop(stop, WIDTH, [], body)
+        write.along(count, [], body)
         return context.get_dummy_value()
 
     return types.void(total, _PLACE, types.float64, types.float64, part, _PLACE, _PLACE), generate
 
 
-def _assign(context: Any, total: Any, at: Any, factor: Any, part: Any, first: Any, stop: Any) -> Any:
-    """Instructions of `_assign_whole`."""
+def _assign(context: Any, total: Any, at: Any, factor: Any, part: Any, first: Any, count: Any) -> Any:
+    """Instructions of `assign`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         write = Writer(context, builder)
-        total, at, factor, part, first, stop = arguments
+        total, at, factor, part, first, count = arguments
         total = write.place(write.numbers(signature.args[0], total), at)
         part = write.place(write.numbers(signature.args[3], part), first)
         factor = write.spread(factor)
 
-        def body(j: Any, _: Sequence[Any]) -> list[Any]:
-            write.store(write.times(factor, write.load(write.place(part, j))), write.place(total, j))
+        def body(j: Any, _: Sequence[Any], load: Any, store: Any) -> list[Any]:
+            store(write.times(factor, load(write.place(part, j))), write.place(total, j))
             return []
 
-        write.loop(stop, WIDTH, [], body)
+        write.along(count, [], body)
         return context.get_dummy_value()
 
     return types.void(total, _PLACE, types.float64, part, _PLACE, _PLACE), generate
 
 
-@compiled_as(_meet_line)
-def meet_line(triangle: Floats, at: int, i: int, stop: int, x: Floats, z: Floats) -> float:
-    """Add what line i contributes to M x by its columns before `stop`, a multiple of `WIDTH`.
+@compiled_as(_meeting(1))
+def meet_line(triangle: Floats, at: int, i: int, x: Floats, z: Floats) -> None:
+    """Let line i, a multiple of `WIDTH`, contribute to M x.
 
-    What it contributes to the lines before `stop` is added to `z`, what to line i itself is returned.
+    What it contributes to the lines before is added to `z`, what to itself is written, and so is what follows, up to a
+    multiple of `WIDTH`: there x must be 0, and z is then anything.
     """
-    part = triangle[at : at + stop]
-    z[:stop] += part * x[i]
-    return float(part @ x[:stop])
+    part = triangle[at : at + i + 1]
+    z[:i] += part[:i] * x[i]
+    z[i] = part @ x[: i + 1]
 
 
-@compiled_as(_meet_lines)
-def meet_lines(triangle: Floats, at: int, i: int, x: Floats, z: Floats) -> None:
-    """Let lines i to i + 3, where i is a multiple of `WIDTH`, contribute to M x.
+@compiled_as(_meeting(2))
+def meet_two(triangle: Floats, at: int, i: int, x: Floats, z: Floats) -> None:
+    """As `meet_line`, for lines i and i + 1."""
+    meet_line(triangle, at, i, x, z)
+    meet_line(triangle, at + i + 1, i + 1, x, z)
 
-    What they contribute to the lines before is added to `z`, what to themselves is written.
+
+@compiled_as(_meeting(3))
+def meet_three(triangle: Floats, at: int, i: int, x: Floats, z: Floats) -> None:
+    """As `meet_line`, for lines i to i + 2."""
+    meet_two(triangle, at, i, x, z)
+    meet_line(triangle, at + 2 * i + 3, i + 2, x, z)
+
+
+@compiled_as(_meeting(4))
+def meet_four(triangle: Floats, at: int, i: int, x: Floats, z: Floats) -> None:
+    """As `meet_line`, for lines i to i + 3."""
+    meet_three(triangle, at, i, x, z)
+    meet_line(triangle, at + 3 * i + 6, i + 3, x, z)
+
+
+@compiled_as(_fading(1))
+def fade_line(triangle: Floats, at: int, i: int, w: Floats, fade: float) -> None:
+    """M <- fade * M - w w' in line i, a multiple of `WIDTH`."""
+    triangle[at : at + i + 1] = fade * triangle[at : at + i + 1] - w[i] * w[: i + 1]
+
+
+@compiled_as(_fading(2))
+def fade_two(triangle: Floats, at: int, i: int, w: Floats, fade: float) -> None:
+    """As `fade_line`, for lines i and i + 1."""
+    fade_line(triangle, at, i, w, fade)
+    fade_line(triangle, at + i + 1, i + 1, w, fade)
+
+
+@compiled_as(_fading(3))
+def fade_three(triangle: Floats, at: int, i: int, w: Floats, fade: float) -> None:
+    """As `fade_line`, for lines i to i + 2."""
+    fade_two(triangle, at, i, w, fade)
+    fade_line(triangle, at + 2 * i + 3, i + 2, w, fade)
+
+
+@compiled_as(_fading(4))
+def fade_four(triangle: Floats, at: int, i: int, w: Floats, fade: float) -> None:
+    """As `fade_line`, for lines i to i + 3."""
+    fade_three(triangle, at, i, w, fade)
+    fade_line(triangle, at + 3 * i + 6, i + 3, w, fade)
+
+
+@compiled_as(_expect)
+def expect(
+    rows: Floats, theta: int, towards: int, drift: Drift, z: Floats, lifted: Floats, x: Floats, d: int
+) -> tuple[float, float]:
+    """Let weights that begin at the place `theta` drift, without storing them, and z; returns theta'x and z'x.
+
+    `drift` holds four numbers: theta <- keep * theta + pull * the weights that begin at `towards`, and z <- fade * z +
+    lift * lifted. Vectors other than weights are as long as a multiple of `WIDTH`, and x is 0 from d on. Up to three
+    numbers behind the weights are read, which must be finite: `rows` must not end there.
     """
-    for line in range(i, i + WIDTH):
-        part = triangle[at : at + line + 1]
-        z[:line] += part[:line] * x[line]
-        z[line] = part @ x[: line + 1]
-        at += line + 1
+    keep, pull, fade, lift = drift
+    z[:] = fade * z + lift * lifted
+    weights = keep * rows[theta : theta + d] + pull * rows[towards : towards + d]
+    return float(weights @ x[:d]), float(z[:d] @ x[:d])
 
 
-@compiled_as(_fade_line)
-def fade_line(triangle: Floats, at: int, i: int, stop: int, w: Floats, fade: float) -> None:
-    """M <- fade * M - w w' in the columns of line i before `stop`, a multiple of `WIDTH`."""
-    triangle[at : at + stop] = fade * triangle[at : at + stop] - w[i] * w[:stop]
-
-
-@compiled_as(_fade_lines)
-def fade_lines(triangle: Floats, at: int, i: int, w: Floats, fade: float) -> None:
-    """M <- fade * M - w w' in lines i to i + 3, where i is a multiple of `WIDTH`."""
-    for line in range(i, i + WIDTH):
-        fade_line(triangle, at, line, line + 1, w, fade)
-        at += line + 1
+@compiled_as(_correct)
+def correct(
+    rows: Floats, theta: int, towards: int, drift: Drift, z: Floats, gain: float, shrink: float, d: int
+) -> None:
+    """Let weights drift, as `expect` does, and add `gain` * z; then z <- shrink * z."""
+    keep, pull, _, _ = drift
+    rows[theta : theta + d] = keep * rows[theta : theta + d] + pull * rows[towards : towards + d] + gain * z[:d]
+    z *= shrink
 
 
 @compiled_as(_weighing(1, 1))
@@ -344,62 +426,25 @@ def turn(features: Floats, a: int, b: int, c: int, e: int, stop: int, arms: Floa
 
 
 @compiled_as(_weigh_arm)
-def _weigh_arm_whole(
-    features: Floats, at: int, theta: Floats, first: int, units: Floats, stop: int
-) -> tuple[float, float]:
-    x = features[at : at + stop]
-    return float(x @ theta[first : first + stop]), float(np.sum((x * units[:stop]) ** 2))
-
-
-@jit_inside
 def weigh_arm(features: Floats, at: int, theta: Floats, first: int, units: Floats) -> tuple[float, float]:
     """theta'x, where theta begins at the place `first`, and |units * x|^2, of the arm that begins at the place `at`."""
-    whole = len(units) - len(units) % WIDTH
-    mean, size = _weigh_arm_whole(features, at, theta, first, units, whole)
-    for i in range(whole, len(units)):
-        mean += features[at + i] * theta[first + i]
-        size += (features[at + i] * units[i]) ** 2
-    return mean, size
+    x = features[at : at + len(units)]
+    return float(x @ theta[first : first + len(units)]), float(np.sum((x * units) ** 2))
 
 
 @compiled_as(_dot)
-def _dot_whole(a: Floats, at: int, b: Floats, first: int, stop: int) -> float:
-    return float(a[at : at + stop] @ b[first : first + stop])
-
-
-@jit_inside
 def dot(a: Floats, at: int, b: Floats, first: int, count: int) -> float:
     """Product of `count` numbers of `a`, from `at` on, with those of `b` from `first` on."""
-    whole = count - count % WIDTH
-    total = _dot_whole(a, at, b, first, whole)
-    for i in range(whole, count):
-        total += a[at + i] * b[first + i]
-    return total
+    return float(a[at : at + count] @ b[first : first + count])
 
 
 @compiled_as(_combine)
-def _combine_whole(total: Floats, at: int, keep: float, factor: float, part: Floats, first: int, stop: int) -> None:
-    total[at : at + stop] = keep * total[at : at + stop] + factor * part[first : first + stop]
-
-
-@jit_inside
 def combine(total: Floats, at: int, keep: float, factor: float, part: Floats, first: int, count: int) -> None:
     """Let `count` numbers of `total`, from `at` on, be `keep` times themselves plus `factor` times those of `part`."""
-    whole = count - count % WIDTH
-    _combine_whole(total, at, keep, factor, part, first, whole)
-    for i in range(whole, count):
-        total[at + i] = keep * total[at + i] + factor * part[first + i]
+    total[at : at + count] = keep * total[at : at + count] + factor * part[first : first + count]
 
 
 @compiled_as(_assign)
-def _assign_whole(total: Floats, at: int, factor: float, part: Floats, first: int, stop: int) -> None:
-    total[at : at + stop] = factor * part[first : first + stop]
-
-
-@jit_inside
 def assign(total: Floats, at: int, factor: float, part: Floats, first: int, count: int) -> None:
     """Let `count` numbers of `total`, from `at` on, be `factor` times those of `part` from `first` on."""
-    whole = count - count % WIDTH
-    _assign_whole(total, at, factor, part, first, whole)
-    for i in range(whole, count):
-        total[at + i] = factor * part[first + i]
+    total[at : at + count] = factor * part[first : first + count]
