@@ -13,8 +13,9 @@ import math
 import numpy as np
 
 from driftbandit.core import Floats
+from driftbandit.kernels.cholesky import add_draw
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.ridge import add_draw
+from driftbandit.kernels.ridge import THETA
 
 OUTSTANDING = 5
 """Weights are drawn from this many unanswered choices on."""
@@ -28,7 +29,7 @@ def draw(model: Floats, theta: Floats, scale: float, number: int) -> None:
     z = np.empty(len(theta))
     for i in range(len(theta)):
         z[i] = _normal(number, i)
-    add_draw(theta, model, z, scale)
+    add_draw(theta, model, THETA + len(theta), z, scale)
 
 
 @jit

@@ -166,14 +166,24 @@ class Writer:
 
         The last ones are fewer, maybe none; `load` and `store` touch no others.
         """
-        whole, which = self.builder.and_(count, ir.Constant(INT, -self.width)), self.rest_of(count)
+        builder = self.builder
+        whole = builder.and_(count, ir.Constant(INT, -self.width))
         values = self.loop(whole, self.width, first, lambda j, found: body(j, found, self.load, self.store))
-        return body(
-            whole,
-            values,
-            lambda place: self.load_some(place, which),
-            lambda vector, place: self.store_some(vector, place, which),
-        )
+        before = builder.block
+        with builder.if_then(builder.icmp_signed("<", whole, count)):
+            which = self.rest_of(count)
+            found = body(
+                whole,
+                values,
+                lambda place: self.load_some(place, which),
+                lambda vector, place: self.store_some(vector, place, which),
+            )
+            inside = builder.block
+        last = [builder.phi(value.type) for value in values]
+        for result, skipped, value in zip(last, values, found, strict=True):
+            result.add_incoming(skipped, before)
+            result.add_incoming(value, inside)
+        return last
 
     def loop(
         self, stop: Any, step: int, first: Sequence[Any], body: Callable[[Any, Sequence[Any]], list[Any]]

@@ -16,6 +16,7 @@ import math
 import numpy as np
 
 from driftbandit.core import TIE, Floats, Ints
+from driftbandit.kernels.cholesky import add_draw
 from driftbandit.kernels.compile import borrow, finite, jit
 from driftbandit.kernels.forms import form, forms
 
@@ -283,29 +284,8 @@ def sampled_arm(bank: Floats, member: int, features: Floats, noise: Floats, expl
 def sampled_theta(row: Floats, noise: Floats, scale: float) -> Floats:
     """theta + scale * L noise, where L L' is the row's matrix; a direction without variance gets none."""
     sample = row[THETA : THETA + len(noise)].copy()
-    add_draw(sample, row, noise, scale)
+    add_draw(sample, row, THETA + len(noise), noise, scale)
     return sample
-
-
-@jit
-def add_draw(sample: Floats, row: Floats, noise: Floats, scale: float) -> None:
-    """Add scale * L noise to `sample`, as in `sampled_theta`."""
-    d = len(noise)
-    factor = np.zeros((d, d))
-    at = THETA + d
-    for i in range(d):  # Cholesky, row by row
-        for j in range(i + 1):
-            total = row[at + j]
-            for k in range(j):
-                total -= factor[i, k] * factor[j, k]
-            if i == j:
-                factor[i, j] = math.sqrt(max(total, 0.0))
-            elif factor[j, j] > 0.0:
-                factor[i, j] = total / factor[j, j]
-        at += i + 1
-    for i in range(d):
-        for j in range(i + 1):
-            sample[i] += scale * factor[i, j] * noise[j]
 
 
 @jit
