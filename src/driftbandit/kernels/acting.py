@@ -13,7 +13,7 @@ import numpy as np
 
 from driftbandit.core import TIE, Floats
 from driftbandit.kernels import draws, frames, mixture
-from driftbandit.kernels.compile import borrow, copy_into, fill_in, finite, jit
+from driftbandit.kernels.compile import borrow, copy_into, fill_in, finite, flat, jit
 from driftbandit.kernels.drift import (
     EXPLORE,
     EXPLORE_MOST,
@@ -91,7 +91,7 @@ def _score(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int
         draws.draw(model, theta, rules[EXPLORE] * math.sqrt(variance), int(memo[ROUNDS]) + pending)
     of_arms = np.empty((2, count))
     scores, sizes = of_arms[0], of_arms[1]
-    numbers = features.reshape(features.size)
+    numbers = flat(features)
     largest, least = 0.0, math.inf
     for k in range(count):
         mean, size = weigh_arm(numbers, k * d, theta, 0, units)

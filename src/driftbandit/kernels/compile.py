@@ -18,8 +18,9 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import event
+from numba.core import event, types
 from numba.extending import intrinsic, overload
+from numba.np.arrayobj import populate_array
 
 _LARGEST_FLOAT = float(np.finfo(np.float64).max)
 
@@ -162,10 +163,19 @@ def borrow(array: Any) -> Any:
     """The same array, without Numba counting who uses it and its parts.
 
     Every count is an atomic instruction, which waits for all earlier ones: that takes long beside the work on a few
-    features. Only for arguments, which live on after the call: an array that a kernel made would be freed while it is
-    used. No part of a borrowed array may be returned to Python.
+    features. For arguments, which live on after the call; an array that a kernel made would be freed while it is used,
+    unless the kernel must `hold` it. No part of a borrowed array may be returned to Python.
     """
     return array
+
+
+def flat(array: Any) -> Any:
+    """All numbers of an array that has no gaps, one behind the other, borrowed: NumPy's reshape, without its checks."""
+    return array.reshape(array.size)
+
+
+def hold(array: Any) -> None:
+    """Keep an array that a kernel made, and that it borrows from itself, until here."""
 
 
 @intrinsic
@@ -179,9 +189,48 @@ def _unowned(context: Any, array: Any) -> Any:
     return array(array), generate
 
 
+@intrinsic
+def _unowned_flat(context: Any, array: Any) -> Any:
+    line = array.copy(ndim=1)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        whole = context.make_array(array)(context, builder, arguments[0])
+        view = context.make_array(line)(context, builder)
+        populate_array(  # type: ignore[no-untyped-call]
+            view, whole.data, [whole.nitems], [whole.itemsize], whole.itemsize, None
+        )
+        return view._getvalue()
+
+    return line(array), generate
+
+
+@overload(flat)
+def _compiled_flat(array: Any) -> Any:
+    def without_shape(array: Any) -> Any:
+        return _unowned_flat(array)  # type: ignore[call-arg]
+
+    return without_shape
+
+
 @overload(borrow)
 def _compiled_borrow(array: Any) -> Any:
     def without_owner(array: Any) -> Any:
         return _unowned(array)  # type: ignore[call-arg]
 
     return without_owner
+
+
+@intrinsic
+def _used(context: Any, array: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.get_dummy_value()
+
+    return types.void(array), generate
+
+
+@overload(hold)
+def _compiled_hold(array: Any) -> Any:
+    def use(array: Any) -> None:
+        _used(array)  # type: ignore[call-arg]
+
+    return use

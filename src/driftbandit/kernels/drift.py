@@ -22,7 +22,7 @@ import numpy as np
 
 from driftbandit.core import Floats
 from driftbandit.kernels import backlog, births, evidence, mixture, young
-from driftbandit.kernels.compile import borrow, copy_into, finite, jit
+from driftbandit.kernels.compile import borrow, copy_into, finite, flat, hold, jit
 from driftbandit.kernels.experts import learn_expert, start_experts
 from driftbandit.kernels.ridge import COUNT, LARGEST_SQUARE, THETA
 from driftbandit.kernels.rows import absorb, multiply, padded
@@ -102,7 +102,7 @@ def backlog_at(bank: Floats, experts: int) -> int:
 def is_sound(memo: Floats, bank: Floats, experts: int) -> bool:
     """Whether the counts of ladder and backlog lead to places inside `bank`."""
     d, rungs = int(memo[COLUMNS]), rungs_of(bank, experts)
-    sound = backlog.is_count(bank.reshape(bank.size)[backlog_at(bank, experts) + backlog.WAITING])
+    sound = backlog.is_count(flat(bank)[backlog_at(bank, experts) + backlog.WAITING])
     for k in range(len(rungs)):
         scale = rungs[k, young.scale_at(d)]
         sound = sound and scale >= 0.0 and backlog.is_count(rungs[k, evidence.sums_at(d) + evidence.LATE])
@@ -143,38 +143,32 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
     experts = len(rules) - RULES
     units = units_of(memo, experts)
     d = len(units)
-    if d > len(x):
-        x = with_constant(x.reshape(1, len(x)))[0]
+    arm = x if d == len(x) else with_one(x)
+    x = borrow(arm)
     base = dot(anchor_of(memo, experts), 0, x, 0, d) if memo[ANCHORED] > 0.0 else 0.0
     surplus = tame(memo, reward - base)
     size = _begin_round(memo, bank, experts, x, surplus, units)
     if size <= 0.0:
+        hold(arm)
         return 0 if size == 0.0 else NOT_USABLE
     weights = memo[MEMO : MEMO + 1 + experts]
     elder, incumbent, rungs = bank[ELDER], bank[INCUMBENT], rungs_of(bank, experts)
-    rows, waiting, noise, clicks = bank.reshape(bank.size), backlog_at(bank, experts), memo[NOISE], are_clicks(memo)
-    of_models = np.empty((2, 1 + experts))
+    rows, waiting, noise, clicks = flat(bank), backlog_at(bank, experts), memo[NOISE], are_clicks(memo)
+    owned = np.empty((2, 1 + experts))
+    of_models = borrow(owned)
     errors, variances = of_models[0], of_models[1]  # of models with weight; those without have none
 
     total = mixture.total_variance(memo, weights, bank[INCUMBENT:], units)
     width = _learn_models(rules[RULES:], memo, bank, units, x, surplus, errors, variances)
     mixture.remember_pick(memo, weights, variances, total)
     learn_noise(memo, weights, errors, variances)
-    nu = mixture.freedom(memo)
-    logs = variances  # of the likelihoods, from here on
-    for m in range(1 + experts if memo[EXPERTS_LIVE] > 0.0 else 1):
-        if clicks:
-            logs[m] = mixture.click_log_likelihood(memo, reward, reward - errors[m])
-        else:
-            logs[m] = mixture.log_likelihood(errors[m], variances[m], math.log(variances[m]), nu)
-    acting = theirs = logs[0]
-    if memo[EXPERTS_LIVE] > 0.0:
-        acting = mixture.weigh(memo, mixture.faded(rules[SHARE], incumbent[COUNT]), weights, logs)
+    nu, logs = mixture.freedom(memo), variances  # of the likelihoods, from here on
+    acting = _weigh_models(rules[SHARE], memo, reward, incumbent[COUNT], nu, weights, errors, logs)
 
     fired = 0
     if rules[DETECT] > 0.0 and rows[waiting + backlog.ALLOWANCE] < backlog.UNLIMITED:  # else no young model lives
         if clicks:
-            telling = evidence.show_click(rows, waiting, memo, x, reward, base, theirs, acting)
+            telling = evidence.show_click(rows, waiting, memo, x, reward, base, logs[0], acting)
         else:
             own, cap = errors[0] ** 2 / (width * noise), evidence.error_cap(memo)
             telling = evidence.show(rows, waiting, x, surplus, own, width - 1.0, noise, acting, nu, cap)
@@ -193,6 +187,8 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
             mixture.share_out(weights)
         if rules[DETECT] > 0.0 and incumbent[COUNT] >= 2.0:
             births.renew(memo, rungs, theta, units, rows, waiting, incumbent[COUNT], rules[DELTA])
+    hold(owned)
+    hold(arm)
     return fired
 
 
@@ -201,7 +197,7 @@ def settle(rules: Floats, memo: Floats, bank: Floats) -> None:
     """Let young models learn the rewards that wait, none of which raises an alarm."""
     experts = len(rules) - RULES
     limit = evidence.threshold(memo, bank[INCUMBENT, COUNT], rules[DELTA])
-    rungs, rows, units = rungs_of(bank, experts), bank.reshape(bank.size), units_of(memo, experts)
+    rungs, rows, units = rungs_of(bank, experts), flat(bank), units_of(memo, experts)
     evidence.settle(memo, rungs, rows, backlog_at(bank, experts), units, limit)
 
 
@@ -212,6 +208,14 @@ def with_constant(features: Floats) -> Floats:
     result = np.ones((count, d + 1))
     for k in range(count):
         copy_into(result[k], features[k])
+    return result
+
+
+@jit
+def with_one(x: Floats) -> Floats:
+    """The features of an arm with a one behind them."""
+    result = np.ones(len(x) + 1)
+    copy_into(result, x)
     return result
 
 
@@ -283,8 +287,9 @@ def _learn_models(
     Returns 1 + x' A^-1 x of the incumbent.
     """
     noise, d = memo[NOISE], len(x)
-    rows, width = bank.reshape(bank.size), bank.shape[1]
-    vectors = np.zeros((3, padded(d)))
+    rows, width = flat(bank), bank.shape[1]
+    owned = np.zeros((3, padded(d)))
+    vectors = borrow(owned)
     features, lifted, z = vectors[0], vectors[1], vectors[2]
     for i in range(d):
         features[i], lifted[i] = x[i], units[i] * units[i] * x[i]
@@ -303,14 +308,34 @@ def _learn_models(
             memo[ELDER_ERRORS] += error * error / spread
         else:
             errors[0], variances[0] = error, noise * spread
+    hold(owned)
     return spread
+
+
+@jit
+def _weigh_models(
+    share: float, memo: Floats, reward: float, age: float, nu: float, weights: Floats, errors: Floats, logs: Floats
+) -> float:
+    """Weigh the incumbent, which has learned `age` rewards, and the experts by the likelihood of a reward.
+
+    `logs` holds the variances of their errors, and gets the logarithms of their likelihoods. Returns that of the
+    mixture's.
+    """
+    live = memo[EXPERTS_LIVE] > 0.0
+    for m in range(len(logs) if live else 1):
+        if are_clicks(memo):
+            logs[m] = mixture.click_log_likelihood(memo, reward, reward - errors[m])
+        else:
+            logs[m] = mixture.log_likelihood(errors[m], logs[m], math.log(logs[m]), nu)
+    acting: float = logs[0]
+    return mixture.weigh(memo, mixture.faded(share, age), weights, logs) if live else acting
 
 
 @jit
 def _seek_change(rules: Floats, memo: Floats, bank: Floats, units: Floats) -> int:
     """Let young models learn the rewards that wait; 1 if one of them then replaces the incumbent, else 0."""
     experts = len(rules) - RULES
-    rungs, rows, waiting = rungs_of(bank, experts), bank.reshape(bank.size), backlog_at(bank, experts)
+    rungs, rows, waiting = rungs_of(bank, experts), flat(bank), backlog_at(bank, experts)
     threshold = evidence.threshold(memo, bank[INCUMBENT, COUNT], rules[DELTA])
     best, strongest = evidence.settle(memo, rungs, rows, waiting, units, threshold)
     if best < 0 or strongest <= threshold or not evidence.holds(memo, rungs[best], len(units)):

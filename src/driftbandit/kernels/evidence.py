@@ -26,7 +26,7 @@ import numpy as np
 from driftbandit.core import Floats
 from driftbandit.kernels import backlog, blocks, young
 from driftbandit.kernels.blocks import LANES
-from driftbandit.kernels.compile import jit
+from driftbandit.kernels.compile import borrow, flat, hold, jit
 from driftbandit.kernels.mixture import click_log_chance, least_chance
 from driftbandit.kernels.ridge import COUNT, THETA, row_size
 from driftbandit.kernels.rows import absorb, multiply
@@ -153,12 +153,15 @@ def settle(memo: Floats, rungs: Floats, rows: Floats, at: int, units: Floats, li
     backlog's allowance is what raises no log-evidence above `limit`.
     """
     d, clicks, count = len(units), are_clicks(memo), int(rows[at + backlog.WAITING])
-    of_rewards = np.empty((3 + _LINES, LANES))
+    owned_rewards = np.empty((3 + _LINES, LANES))
+    of_rewards = borrow(owned_rewards)
     errors, widths, means, told = of_rewards[0], of_rewards[1], of_rewards[2], of_rewards[3:]
     lines = blocks.lines_of(d)
-    tables = np.zeros((4, lines * LANES))  # their last lines, which no feature fills, stay 0
+    owned_tables, owned_room = np.zeros((4, lines * LANES)), np.empty(2 * (LANES * LANES + lines))
+    tables, rest = borrow(owned_tables), borrow(owned_room)  # the last lines of tables, which no feature fills, stay 0
     arms, lifted = tables[0], tables[1]
-    room = tables[2], tables[3], np.empty(LANES * LANES), np.empty(LANES * LANES), np.empty(lines), np.empty(lines)
+    gram, inverse, step, z = 0, LANES * LANES, 2 * LANES * LANES, 2 * LANES * LANES + lines
+    room = tables[2], tables[3], rest[gram:inverse], rest[inverse:step], rest[step:z], rest[z:]
     backlog.side_by_side(rows, at, d, arms)
     if count > 0 and not clicks:
         _gather(rows, at, d, count, told)
@@ -167,7 +170,7 @@ def settle(memo: Floats, rungs: Floats, rows: Floats, at: int, units: Floats, li
     last = rows[backlog.record(at, count - 1, d) + backlog.THEIR_LOG_WIDTH] if count > 0 else 0.0
     reserve = _LEAST_RESERVE + _RESERVE * last
     backlog.empty(rows, at, reserve)
-    ladder = rungs.reshape(rungs.size)
+    ladder = flat(rungs)
     best, strongest = -1, _WITHOUT_BEST
     for k in range(len(rungs)):
         row = k * rungs.shape[1]
@@ -198,6 +201,9 @@ def settle(memo: Floats, rungs: Floats, rows: Floats, at: int, units: Floats, li
         if evidence > strongest and without > _WITHOUT_BEST:
             best, strongest = k, evidence
     backlog.wipe(rows, at, d, count)
+    hold(owned_rewards)
+    hold(owned_tables)
+    hold(owned_room)
     return best, strongest
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from driftbandit.core import Floats, Ints
-from driftbandit.kernels.compile import jit
+from driftbandit.kernels.compile import flat, jit
 from driftbandit.kernels.instructions import MANY_REGISTERS, WIDTH
 from driftbandit.kernels.vectors import ARMS, turn, weigh_line, weigh_lines, weigh_lines_twice
 
@@ -73,7 +73,7 @@ def _side_by_side(features: Floats, picks: Ints) -> Floats:
     """The picked arms in groups of `ARMS`, each arm a column of its group; the last arm fills up the last group."""
     d, last = features.shape[1], len(picks) - 1
     arms = np.empty((last // ARMS + 1, d, ARMS))
-    numbers, result = features.reshape(features.size), arms.reshape(arms.size)
+    numbers, result = flat(features), flat(arms)
     tiled = d - d % WIDTH
     for k in range(0, len(arms) * ARMS, WIDTH):
         p, q = picks[min(k, last)] * d, picks[min(k + 1, last)] * d

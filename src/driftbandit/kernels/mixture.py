@@ -17,7 +17,7 @@ import math
 import numpy as np
 
 from driftbandit.core import Floats
-from driftbandit.kernels.compile import jit
+from driftbandit.kernels.compile import flat, jit
 from driftbandit.kernels.ridge import THETA, bound_by_norm
 from driftbandit.kernels.scales import (
     HIT_VALUE,
@@ -66,7 +66,7 @@ def heaviest(weights: Floats) -> Floats:
 def blend(memo: Floats, weights: Floats, rows: Floats, d: int) -> Floats:
     """Row with the weighted mean of the means and covariances of the models that act."""
     size = THETA + d + d * (d + 1) // 2
-    result, numbers = np.empty(size), rows.reshape(rows.size)
+    result, numbers = np.empty(size), flat(rows)
     result[: THETA + d] = 0.0
     for first in range(THETA + d, size, _CHUNK):
         count, begun = min(_CHUNK, size - first), False
