@@ -164,7 +164,7 @@ def _columns(write: Writer, start: Any, lines: Any) -> list[Any]:
 
 def _subtract_from(write: Writer, lines: Sequence[Any], i: Any, columns: Sequence[Any]) -> None:
     """Subtract W W' from lines of a triangle, of which i is the first."""
-    builder, twice = write.builder, Writer(write.context, write.builder, 2 * WIDTH)
+    builder = write.builder
     own = [[write.place(w, i, k) for w in columns] for k in range(len(lines))]
 
     def less(write: Writer, parts: Sequence[Any], j: Any) -> Sequence[Any]:
@@ -178,14 +178,7 @@ def _subtract_from(write: Writer, lines: Sequence[Any], i: Any, columns: Sequenc
         for part, place in zip(less(write, [write.load(place) for place in places], j), places, strict=True):
             write.store(part, place)
 
-    def body(j: Any, _: Sequence[Any]) -> list[Any]:
-        subtract(twice, j)
-        return []
-
-    whole = builder.and_(i, ir.Constant(INT, -2 * WIDTH))
-    twice.loop(whole, 2 * WIDTH, [], body)
-    with builder.if_then(builder.icmp_signed("<", whole, i)):
-        subtract(write, whole)
+    write.in_pairs(i, subtract)
     places = [write.place(line, i) for line in lines]
     parts = less(write, [write.load_first(place, k + 1) for k, place in enumerate(places)], i)
     for k, part in enumerate(parts):

@@ -159,6 +159,19 @@ class Writer:
         a, b, c, e = self.turned(*vectors)
         return self.add(self.add(a, b), self.add(c, e))
 
+    def in_pairs(self, stop: Any, body: Callable[[Writer, Any], None]) -> None:
+        """Let ``body(writer, j)`` run for the vectors from j = 0 on below `stop`, a multiple of `width`, two as one."""
+        twice = Writer(self.context, self.builder, 2 * self.width)
+
+        def pair(j: Any, _: Sequence[Any]) -> list[Any]:
+            body(twice, j)
+            return []
+
+        whole = self.builder.and_(stop, ir.Constant(INT, -2 * self.width))
+        twice.loop(whole, 2 * self.width, [], pair)
+        with self.builder.if_then(self.builder.icmp_signed("<", whole, stop)):
+            body(self, whole)
+
     def along(
         self, count: Any, first: Sequence[Any], body: Callable[[Any, Sequence[Any], Any, Any], list[Any]]
     ) -> list[Any]:

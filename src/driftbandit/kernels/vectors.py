@@ -72,23 +72,21 @@ def _fading(count: int) -> Callable[..., Any]:
             write = Writer(context, builder)
             triangle, at, i, w, fade = arguments
             lines = write.lines(write.numbers(signature.args[0], triangle), at, i, count)
-            w, fade = write.numbers(signature.args[3], w), write.spread(fade)
-            own = [write.spread(builder.fneg(builder.load(write.place(w, i, k)))) for k in range(count)]
+            w = write.numbers(signature.args[3], w)
+            own = [builder.fneg(builder.load(write.place(w, i, k))) for k in range(count)]
 
-            def body(j: Any, _: Sequence[Any]) -> list[Any]:
-                places = [write.place(line, j) for line in lines]
-                faded = [write.times(fade, write.load(place)) for place in places]
-                of_w = write.load(write.place(w, j))
+            def body(write: Writer, j: Any) -> None:
+                places, of_w = [write.place(line, j) for line in lines], write.load(write.place(w, j))
+                faded = [write.times(write.spread(fade), write.load(place)) for place in places]
                 for place, part, factor in zip(places, faded, own, strict=True):
-                    write.store(write.plus(part, of_w, factor), place)
-                return []
+                    write.store(write.plus(part, of_w, write.spread(factor)), place)
 
-            write.loop(i, WIDTH, [], body)
+            write.in_pairs(i, body)
             of_w = write.load(write.place(w, i))
             for k in range(count):  # columns i to i + 3, the last of which is the diagonal's
                 place = write.place(lines[k], i)
-                faded = write.times(fade, write.load_first(place, k + 1))
-                write.store_first(write.plus(faded, of_w, own[k]), place, k + 1)
+                faded = write.times(write.spread(fade), write.load_first(place, k + 1))
+                write.store_first(write.plus(faded, of_w, write.spread(own[k])), place, k + 1)
             return context.get_dummy_value()
 
         return types.void(triangle, _PLACE, _PLACE, w, types.float64), generate
