@@ -32,6 +32,11 @@ def combine(total, at, keep, factor, part, first, count):
 
 
 @jit
+def weigh_squares(numbers, at, weights, count):
+    return vectors.weigh_squares(numbers, at, weights, count)
+
+
+@jit
 def weigh_arm(features, at, theta, first, units):
     return vectors.weigh_arm(features, at, theta, first, units)
 
@@ -73,7 +78,15 @@ def test_dots_and_sums(count):
     np.testing.assert_allclose(total, framed(0.75 * a - 0.5 * b))
 
 
-@pytest.mark.parametrize("dim", range(1, 10))
+@pytest.mark.parametrize("count", range(20))
+def test_weighted_squares(count):
+    rng = np.random.default_rng(count)
+    numbers, weights = rng.standard_normal(count), rng.random(count)
+    outside = np.concatenate([[np.nan], numbers, np.full(8, np.inf)])
+    assert weigh_squares(outside, 1, np.append(weights, np.nan), count) == pytest.approx(np.sum(numbers**2 * weights))
+
+
+@pytest.mark.parametrize("dim", range(1, 20))
 def test_means_and_sizes_of_arms(dim):
     rng = np.random.default_rng(dim)
     arm, theta, units = rng.standard_normal(dim), rng.standard_normal(dim), rng.random(dim)

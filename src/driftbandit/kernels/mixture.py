@@ -29,7 +29,7 @@ from driftbandit.kernels.scales import (
     are_clicks,
     click_rate,
 )
-from driftbandit.kernels.vectors import assign, combine
+from driftbandit.kernels.vectors import assign, combine, weigh_squares
 
 _CHUNK = 2048  # numbers blended at a time: they stay in the fastest cache
 _LIGHT = 1e-3  # a model with less weight does not act
@@ -105,12 +105,9 @@ def largest_eigenvalue_bound(mixture: Floats, units: Floats) -> float:
     trace, squares = 0.0, 0.0
     at = THETA + d
     for i in range(d):
-        line, left = mixture[at : at + i + 1], 0.0
-        for j in range(i):
-            left += line[j] * line[j] * shares[j]
-        own = line[i] * shares[i]
+        own = mixture[at + i] * shares[i]
         trace += own
-        squares += 2.0 * left * shares[i] + own * own
+        squares += 2.0 * weigh_squares(mixture, at, shares, i) * shares[i] + own * own
         at += i + 1
     return bound_by_norm(trace, squares, d)
 

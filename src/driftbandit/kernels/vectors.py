@@ -227,7 +227,7 @@ def _weigh_arm(context: Any, features: Any, at: Any, theta: Any, first: Any, uni
     """Instructions of `weigh_arm`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = Writer(context, builder)
+        write = Writer(context, builder, 2 * WIDTH)
         features, at, theta, first, units = arguments
         count = builder.extract_value(context.make_array(signature.args[4])(context, builder, units).shape, 0)
         x = write.place(write.numbers(signature.args[0], features), at)
@@ -245,6 +245,25 @@ def _weigh_arm(context: Any, features: Any, at: Any, theta: Any, first: Any, uni
 
     pair: Any = types.UniTuple(types.float64, 2)  # type: ignore[no-untyped-call]
     return pair(features, _PLACE, theta, _PLACE, units), generate
+
+
+def _weigh_squares(context: Any, numbers: Any, at: Any, weights: Any, count: Any) -> Any:
+    """Instructions of `weigh_squares`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        write = Writer(context, builder, 2 * WIDTH)
+        numbers, at, weights, count = arguments
+        numbers = write.place(write.numbers(signature.args[0], numbers), at)
+        weights = write.numbers(signature.args[2], weights)
+
+        def body(j: Any, totals: Sequence[Any], load: Any, _: Any) -> list[Any]:
+            part = load(write.place(numbers, j))
+            return [write.plus(totals[0], write.times(part, part), load(write.place(weights, j)))]
+
+        (total,) = write.along(count, [write.zero], body)
+        return write.sum(total)
+
+    return types.float64(numbers, _PLACE, weights, _PLACE), generate
 
 
 def _dot(context: Any, a: Any, at: Any, b: Any, first: Any, count: Any) -> Any:
@@ -428,6 +447,12 @@ def weigh_arm(features: Floats, at: int, theta: Floats, first: int, units: Float
     """theta'x, where theta begins at the place `first`, and |units * x|^2, of the arm that begins at the place `at`."""
     x = features[at : at + len(units)]
     return float(x @ theta[first : first + len(units)]), float(np.sum((x * units) ** 2))
+
+
+@compiled_as(_weigh_squares)
+def weigh_squares(numbers: Floats, at: int, weights: Floats, count: int) -> float:
+    """Sum of the squares of `count` numbers, from `at` on, each times its weight."""
+    return float(numbers[at : at + count] ** 2 @ weights[:count])
 
 
 @compiled_as(_dot)
