@@ -13,7 +13,7 @@ import pytest
 
 from driftbandit import LinUCB
 from driftbandit.kernels import ridge
-from driftbandit.kernels.compile import borrow, jit
+from driftbandit.kernels.compile import borrow, flat, hold, jit
 
 SOURCE = Path(__file__).parents[2] / "src" / "driftbandit"
 
@@ -124,6 +124,43 @@ def test_a_borrowed_array_is_the_callers_own_and_nobody_keeps_it():
     assert table.tolist() == [[0.0] * 4, [2.0] * 4, [0.0] * 4]
     assert sys.getrefcount(table) == users
     assert borrow(table) is table, "without the compiler"
+
+
+@jit
+def sum_own_lines(count, length):
+    """Borrows an array that it made, and makes others of the same size, which would take its place if it were freed."""
+    owned = np.ones((count, length))
+    table, total = borrow(owned), 0.0
+    for i in range(count):
+        other = np.full((count, length), 99.0)
+        line = table[i]
+        total += line.sum() + other[0, 0] - other[i, 0]
+    hold(owned)
+    return total
+
+
+def test_a_kernel_that_holds_its_array_may_borrow_it():
+    assert sum_own_lines(50, 40) == 2000.0
+    assert hold(np.ones(2)) is None, "without the compiler"
+
+
+@jit
+def double_all(array, first):
+    numbers = flat(array[first:])
+    for i in range(len(numbers)):
+        numbers[i] *= 2.0
+    return len(numbers)
+
+
+@pytest.mark.parametrize("shape", [(5,), (5, 3), (5, 3, 2), (5, 0)])
+@pytest.mark.parametrize("first", [0, 2, 5])
+def test_a_flat_array_is_the_same_numbers(shape, first):
+    array = np.arange(1.0, 1.0 + np.prod(shape)).reshape(shape)
+    expected, users = array.copy(), sys.getrefcount(array)
+    expected[first:] *= 2.0
+    assert double_all(array, first) == expected[first:].size
+    np.testing.assert_array_equal(array, expected)
+    assert sys.getrefcount(array) == users
 
 
 @pytest.mark.skipif(os.environ.get("NUMBA_DISABLE_JIT") == "1", reason="nothing is compiled")
