@@ -282,8 +282,8 @@ def _sum_up(
         own[p] = min(square, told[_LINE_CAP, p])
         own_sum += own[p]
         noise_sum += own[p] * told[_LINE_NOISE, p]
-        wide *= widths[p]
-        tails *= 1.0 + square / nu
+        wide *= float(widths[p])  # without the compiler, NumPy would warn of products that are infinite
+        tails *= float(1.0 + square / nu)
         same = same and told[_LINE_FREEDOM, p] == nu
     gain = ladder[sums + LARGEST_GAIN]
     for p in range(late, count):
