@@ -180,7 +180,8 @@ def test_the_slack_is_what_the_incumbents_errors_may_grow_by(theirs, own, log_wi
 def test_there_is_no_slack_if_the_widths_alone_make_a_case(log_width, left):
     """24 minus a reserve of 0.5 is what widths may amount to, whatever the errors."""
     rungs, sums = rung_with(0.0, 100.0, log_width, 4.0, 16.0)
-    assert (evidence.slack(rungs[0], sums, 16.0, 0.5, 12.0) > 0.0) == left
+    slack = evidence.slack(rungs[0], sums, 16.0, 0.5, 12.0)
+    assert slack > 0.0 if left else slack == -1.0
 
 
 def test_allowances_by_hand():
@@ -286,16 +287,37 @@ def test_a_newborn_learns_only_what_came_after_it():
         assert late[0, sums + evidence.LATE] == 0.0
 
 
-def test_logarithms_of_large_products_do_not_overflow():
-    """Eight errors of 1e60 noises each, and one change of the degrees of freedom."""
+@pytest.mark.parametrize("later", [5.0, 6.0])
+def test_logarithms_of_large_products_do_not_overflow(later):
+    """Eight errors of 1e60 noises each, with and without a change of the degrees of freedom."""
     rows = np.zeros(backlog.backlog_size(1))
     rungs, sums = rung_with(0.0, 0.0, 0.0, 4.0, 0.0)
     for k in range(8):
-        evidence.show(rows, 0, np.ones(1), 1e60, 1.0, 0.0, 1.0, 0.0, 5.0 if k < 4 else 6.0, 200.0)
+        evidence.show(rows, 0, np.ones(1), 1e60, 1.0, 0.0, 1.0, 0.0, 5.0 if k < 4 else later, 200.0)
     evidence.settle(np.zeros(scales.MEMO), rungs, rows, 0, np.ones(1), 12.0)
-    expected = -0.5 * sum((nu + 1.0) * math.log(1e120 / nu) for nu in (5.0, 6.0) for _ in range(4))
+    expected = -0.5 * sum((nu + 1.0) * math.log(1e120 / nu) for nu in (5.0, later) for _ in range(4))
     assert evidence.lead(rungs[0], 1) == pytest.approx(expected)
     assert rungs[0, sums + evidence.OWN] == 8 * 200.0
+
+
+@pytest.mark.parametrize("count", [1, 5, 8])
+def test_sums_begin_with_the_first_reward_that_a_rung_learns(count):
+    """The incumbent's errors are 1, 2, 4 and so on, so that every sum says of which rewards it is."""
+    for late in range(count):
+        rungs, rows, sums = np.zeros((1, evidence.rung_size(1))), np.zeros(backlog.backlog_size(1)), evidence.sums_at(1)
+        births.give_birth(rungs[0], np.array([0.5]), np.ones(1), 1.0, 1.0, 4.0, 0.25)
+        rungs[0, sums + evidence.LATE] = late
+        for k in range(count):
+            evidence.show(rows, 0, np.ones(1), 0.5, 2.0**k, 2.0**k, 1.0, 10.0**k, 5.0, 1e9)
+        evidence.settle(np.zeros(scales.MEMO), rungs, rows, 0, np.ones(1), 12.0)
+        learned = range(late, count)
+        own = sum(math.log(1.0 + 1.0 / (1.0 + k - late)) for k in learned)
+        assert rungs[0, COUNT] == count - late
+        assert rungs[0, sums + evidence.THEIRS] == sum(2.0**k for k in learned)
+        theirs = sum(math.log(1.0 + 2.0**k) for k in learned)
+        assert rungs[0, sums + evidence.LOG_WIDTH] == pytest.approx(own - theirs)
+        assert rungs[0, sums + evidence.LEAD] == pytest.approx(-sum(10.0**k for k in learned) - 0.5 * own)
+        assert rungs[0, sums + evidence.LARGEST_GAIN] == 2.0 ** (count - 1)
 
 
 def test_a_block_sums_up_what_its_rewards_would():
