@@ -83,14 +83,14 @@ def _score(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int
         model, share, variance = bank[INCUMBENT], weights[0], weights[0] * memo[NOISE]
     else:
         model = mixture.blend(memo, weights, bank[INCUMBENT:], d)
-    theta = np.zeros(d)
+    owned = np.empty(2 * count + d)  # one array, because to make one takes as long as a few arms
+    scores, sizes, theta = owned[:count], owned[count : 2 * count], owned[2 * count :]
+    theta[:] = 0.0
     if memo[ANCHORED] > 0.0 and (memo[REWARD_SQUARES] > 0.0 or memo[SPREAD] > 0.0):  # else the noise has no unit yet
         copy_into(theta, anchor_of(memo, experts))
     combine(theta, 0, 1.0, share, model, THETA, d)
     if draw:
         draws.draw(model, theta, rules[EXPLORE] * math.sqrt(variance), int(memo[ROUNDS]) + pending)
-    of_arms = np.empty((2, count))
-    scores, sizes = of_arms[0], of_arms[1]
     numbers = flat(features)
     largest, least = 0.0, math.inf
     for k in range(count):

@@ -28,6 +28,7 @@ RIDGE, SCALE, GROWTH, CONSTANT, OFFSET = range(5)
 
 # Arms go through the matrix together, not one by one, if there are so many of them, and so many numbers in all.
 _TOGETHER, _TOGETHER_NUMBERS = 5, 150
+_SQUARES_NUMBERS = 50  # the same for `squares`, whose rounding may change
 
 # Relative slack that keeps a bound valid when computed in floating point.
 _ROUNDING = 1e-9
@@ -145,7 +146,7 @@ def absorb(row: Floats, z: Floats, error: float, variance: float) -> None:
 def squares(row: Floats, features: Floats, picks: Ints) -> Floats:
     """x' M x of the arms x = features[pick], where M is the row's matrix."""
     d = features.shape[1]
-    if _together(len(picks), d):
+    if len(picks) >= _TOGETHER and len(picks) * d >= _SQUARES_NUMBERS:
         return forms(row[THETA + d :], features, picks)
     result = np.empty(len(picks))
     for k in range(len(picks)):
