@@ -15,8 +15,9 @@ from __future__ import annotations
 from driftbandit.core import Floats
 from driftbandit.kernels.blocks import LANES
 from driftbandit.kernels.compile import jit
+from driftbandit.kernels.groups import turn
 from driftbandit.kernels.instructions import WIDTH
-from driftbandit.kernels.vectors import assign, turn
+from driftbandit.kernels.vectors import assign
 
 (
     WAITING,  # how many rewards wait

@@ -1,4 +1,4 @@
-"""Instructions of LLVM, the compiler behind Numba, on vectors of numbers: what `vectors` is written with."""
+"""Instructions of LLVM, the compiler behind Numba, on vectors of numbers: what `vectors` and the like consist of."""
 
 from __future__ import annotations
 

@@ -13,8 +13,7 @@ import math
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit, jit_inside
 from driftbandit.kernels.instructions import WIDTH
-from driftbandit.kernels.ridge import COUNT, THETA
-from driftbandit.kernels.vectors import (
+from driftbandit.kernels.lines import (
     Drift,
     correct,
     expect,
@@ -27,6 +26,7 @@ from driftbandit.kernels.vectors import (
     meet_three,
     meet_two,
 )
+from driftbandit.kernels.ridge import COUNT, THETA
 
 STEADY = (1.0, 0.0, 1.0, 0.0)
 """No drift."""
