@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Iterator
 
 import numpy as np
@@ -93,6 +95,43 @@ def test_what_rewards_alone_do_not_tell_is_kept_in_full() -> None:
     told.learn(x, 1.0)
     assert told.short_state() is None, "what was believed is not in the rewards"
     assert learned((x, 1.0), (np.zeros(3), 1.0)).short_state() is None, "an arm without features is not remembered"
+
+
+def test_a_policy_that_was_taught_elsewhere_is_kept_in_full() -> None:
+    """Another machine or version may have rounded otherwise: then its rewards would not give the same bits."""
+    policy = learned(*events("plain", 3, 20))
+    state = policy.state()
+    state["bank"] *= 1.0 + 1e-12
+    others = DriftUCB(3).restore(state)
+    assert others.short_state() is None
+    others.learn(np.ones(3), 0.5)
+    assert others.short_state() is None
+    assert copy.copy(policy).short_state() is None
+    assert pickle.loads(pickle.dumps(policy)).short_state() is None
+    short = policy.short_state()
+    assert short is not None
+    assert others.restore(short).short_state() is not None, "it has now learned them itself"
+    assert others.restore(DriftUCB(3).state()).short_state() is None, "nothing was learned"
+    others.learn(np.ones(3), 0.5)
+    assert others.short_state() is not None, "a fresh state is the same everywhere"
+
+
+def test_a_restore_that_is_interrupted_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = learned(*events("plain", 3, 50))
+    before, changes, learn = bits(policy), policy.changes, DriftUCB.learn
+
+    def interrupted(self: DriftUCB, features: Floats, reward: float) -> object:
+        if self.rounds == 1:
+            raise KeyboardInterrupt
+        return learn(self, features, reward)
+
+    monkeypatch.setattr(DriftUCB, "learn", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        policy.restore(GOOD)
+    monkeypatch.undo()
+    assert bits(policy) == before
+    assert policy.changes == changes
+    assert policy.short_state() is not None
 
 
 def test_a_copy_shares_nothing_with_its_policy() -> None:

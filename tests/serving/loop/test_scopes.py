@@ -100,6 +100,27 @@ def test_a_young_scope_is_packed_as_its_rewards() -> None:
     assert models.nbytes > len(pack(twin.state())), "the object itself is larger"
 
 
+def test_a_scope_that_began_with_a_young_model_and_learned_nothing_is_packed_as_it_began() -> None:
+    begin = DriftUCB(3)
+    for k in range(5):
+        begin.learn([1.0, float(k), 0.5], 1.0)
+    models = Models(lambda: DriftUCB(3), {}.get, 1 << 20, begin=pack(begin.state()))
+    models.get("a")
+    assert models.packed("a") == models.fresh
+
+
+@pytest.mark.parametrize("dim", [3, 25])
+def test_the_memory_of_young_policy_objects_is_counted_about_right(dim: int) -> None:
+    """Their features fit into single precision, so that their short states are half as large."""
+    models = Models(lambda: DriftUCB(dim), {}.get, 1 << 30)
+    policy = models.get("a")
+    for k in range(99):
+        policy.learn(np.arange(dim) % (k + 2.0) + 1.0, k % 7.0)
+    models.packed("a")
+    size = sum(array.nbytes for array in policy.state().values())
+    assert 0.9 * size < models.nbytes - 6_200 < 1.1 * size
+
+
 @pytest.mark.parametrize("name", ["-0.0", "nan", "0.0", "1.0"])
 def test_what_ends_a_long_line_comes_back_bit_for_bit(name: str) -> None:
     table = np.zeros((3, 70))

@@ -91,7 +91,7 @@ class DriftUCB(PolicyBase):
     can_pool: ClassVar[bool] = True
     _parts = (*PolicyBase._parts, "_memo", "_bank", "_seen")
     _growing = frozenset({"_seen"})
-    _derived = frozenset({"_trying"})
+    _derived = frozenset({"_trying", "_taught"})
 
     def __init__(
         self,
@@ -132,6 +132,7 @@ class DriftUCB(PolicyBase):
         self._bank = np.zeros(drift.bank_shape(self.dim, experts))
         clear(drift.rungs_of(self._bank, experts))
         self._trying = True
+        self._taught = True  # whether it learned all that it knows itself, in this process
 
     @property
     def noise(self) -> float:
@@ -251,8 +252,9 @@ class DriftUCB(PolicyBase):
         """What a young policy has learned, in fewer bytes than `state`; None if that is not enough to know all.
 
         These are its rewards and the features of their arms, of which it remembers the first anyway. `restore` learns
-        them again, in the same order: on the same machine, that gives the same policy bit for bit. Features are kept in
-        single precision if that loses nothing.
+        them again, in the same order: on the same machine, that gives the same policy bit for bit. A policy that was
+        copied or took over a `state` has none, since another machine or version may have rounded otherwise. Features
+        are kept in single precision if that loses nothing.
 
         Examples
         --------
@@ -262,7 +264,7 @@ class DriftUCB(PolicyBase):
         {'features': 100, 'rewards': 8}
         """
         count = int(self._memo[scales.TRIED])
-        if not 0 < count == self.rounds <= SHORT or self._memo[scales.SPREAD] > 0.0:
+        if not self._taught or not 0 < count == self.rounds <= SHORT or self._memo[scales.SPREAD] > 0.0:
             return None
         return short_form(self._seen[:count])
 
@@ -277,15 +279,17 @@ class DriftUCB(PolicyBase):
         rewards = long_form(state, self.dim)
         if rewards is None:
             return super().restore(of_today(state, self))
-        before = self.state()
+        before = {name: vars(self)[name] for name in (*self._parts, *self._derived)}
         self.rounds, self._log = 0, ChangeLog(self.evidence)
         self._begin()
         try:
             for line in rewards:
                 self.learn(line[:-1], float(line[-1]))
-        except ValueError as error:
-            super().restore(before)
-            raise ValueError(f"state: {error}") from error
+        except BaseException as error:
+            vars(self).update(before)  # of which nothing was changed: all arrays are new
+            if isinstance(error, ValueError):
+                raise ValueError(f"state: {error}") from error
+            raise
         return self
 
     def _learn_young(self, x: Floats, reward: float) -> int:
@@ -321,6 +325,7 @@ class DriftUCB(PolicyBase):
 
     def _after_restore(self) -> None:
         self._trying = bool(self._memo[scales.TRIED] < frames.TRIAL)
+        self._taught = self.rounds == 0
         if self._memo[scales.COLUMNS] not in (self.dim, self.dim + 1) or self._memo[scales.TRIED] > frames.TRIAL:
             raise ValueError("state: memo: expected one column per feature, or one more, and at most 256 rewards tried")
         if self._trying and self._memo[scales.TRIED] > len(self._seen):

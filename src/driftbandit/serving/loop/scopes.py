@@ -21,6 +21,9 @@ MAIN, SHADOW = 0, 1
 _AROUND = 6_000
 """Bytes of a policy object beside its arrays, about."""
 
+_SINGLE = 8
+"""Bytes of a number in a policy object."""
+
 _ENTRY = 200
 """Bytes that a scope takes beside its state: its name, and its places in dictionaries."""
 
@@ -192,8 +195,8 @@ class Models:
         policy = self._hot[scope]
         short = short_state(policy)
         state = policy.state() if short is None else short
-        size = _size(state) if short is None else self._first + _size(state)  # of the object: more than it must keep
-        self._largest = max(self._largest, size)
+        kept = _size(state) if short is None else self._first + _SINGLE * sum(array.size for array in short.values())
+        self._largest = max(self._largest, kept)  # by the object, which is larger than its short state
         return pack(state)
 
     def put(self, scope: str, data: bytes) -> None:
