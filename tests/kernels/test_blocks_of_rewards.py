@@ -6,13 +6,14 @@ import pytest
 from driftbandit.kernels import blocks
 from driftbandit.kernels.blocks import LANES
 from driftbandit.kernels.compile import jit
+from driftbandit.kernels.vectors import padded
 
 DIMS = [1, 2, 3, 4, 5, 7, 8, 25, 26, 33, 70]
 
 
 def table(columns, d):
     """Numbers side by side, as `blocks` takes them."""
-    result = np.zeros((blocks.lines_of(d), LANES))
+    result = np.zeros((padded(d), LANES))
     result[:d, : columns.shape[1]] = columns
     return result.ravel()
 
@@ -31,7 +32,7 @@ def packed(matrix, before=0):
 def test_products_of_a_triangle_with_eight_arms(d):
     rng = np.random.default_rng(d)
     matrix, arms = a_matrix(d, rng), rng.standard_normal((d, LANES))
-    products = np.zeros(blocks.lines_of(d) * LANES)
+    products = np.zeros(padded(d) * LANES)
     blocks.multiply(packed(matrix, 5), 5, d, table(arms, d), products)
     np.testing.assert_allclose(products, table(matrix @ arms, d), rtol=1e-12, atol=1e-12)
 
@@ -73,7 +74,7 @@ def test_a_block_is_its_rewards_one_after_the_other(d, first, count):
     rng = np.random.default_rng([d, first, count])
     matrix, theta = a_matrix(d, rng), rng.standard_normal(d)
     arms, rewards = rng.standard_normal((d, count)), rng.standard_normal(count)
-    triangle, weights, lines = packed(matrix), np.concatenate([[7.0], theta]), blocks.lines_of(d)
+    triangle, weights, lines = packed(matrix), np.concatenate([[7.0], theta]), padded(d)
     side_by_side, products, vectors, step = table(arms, d), np.zeros(lines * 8), np.zeros(lines * 8), np.zeros(lines)
     gram, inverse, means, widths = np.zeros(64), np.zeros(64), np.zeros(LANES), np.zeros(LANES)
     blocks.multiply(triangle, 0, d, side_by_side, products)

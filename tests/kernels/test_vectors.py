@@ -56,7 +56,7 @@ def lower(matrix):
 
 @pytest.mark.parametrize("dim", range(1, 18))
 def test_products_and_updates(dim):
-    matrix, x = symmetric(dim), np.zeros(rows.padded(dim))
+    matrix, x = symmetric(dim), np.zeros(vectors.padded(dim))
     x[:dim] = np.random.default_rng(0).standard_normal(dim)
     numbers, out = framed(lower(matrix)), np.full(len(x) + 4, OUTSIDE)
     product(numbers, AT, dim, x, out[: len(x)])

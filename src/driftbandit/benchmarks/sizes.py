@@ -11,12 +11,12 @@ import tempfile
 import tracemalloc
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from driftbandit.policies.scoped.per_scope import SavedPolicy
 from driftbandit.serving.loop.config import LoopConfig, Plan, builder
-from driftbandit.serving.loop.slab import Slab, pack, short_state
+from driftbandit.serving.loop.slab import Slab, pack
 from driftbandit.serving.stores.rows import Batch, ModelRow
 from driftbandit.serving.stores.sqlite import SQLiteStore
 
@@ -56,7 +56,7 @@ class Cost:
     store: float
 
 
-def taught(policy: str, dim: int, rewards: int) -> SavedPolicy:
+def taught(policy: str, dim: int, rewards: int) -> Any:
     """A scope's model after so many rewards that follow one taste."""
     model = builder(LoopConfig(policy=policy, dim=dim, scoped=True), Plan(policy))()
     rng = np.random.default_rng(0)
@@ -77,7 +77,7 @@ def measure(policy: str, dim: int, rewards: int, total: int = _BYTES) -> Cost:
     """
     model = taught(policy, dim, rewards)
     state = sum(array.nbytes for array in model.state().values())
-    data = pack(short_state(model) or model.state())
+    data = pack(model.short_state() or model.state())
     names = [f"user-{number:08}" for number in range(max(100, total // len(data)))]
     return Cost(state, _memory(names, data), _disk(names, data))
 

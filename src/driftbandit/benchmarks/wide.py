@@ -10,7 +10,7 @@ import numpy as np
 from driftbandit.benchmarks import speed
 from driftbandit.evaluation.results import Table
 from driftbandit.policies.choosing_memory.driftucb import DriftUCB
-from driftbandit.serving.loop.slab import pack, short_state
+from driftbandit.serving.loop.slab import pack
 
 GRID = ((6, 10), (25, 25), (64, 20), (128, 20), (256, 5), (256, 50), (512, 20), (1024, 20))
 """Features and arms at which LinUCB is compared with NumPy."""
@@ -83,7 +83,7 @@ def young_bytes(rewards: int, dim: int = _DIM) -> tuple[int, int]:
         x = rng.standard_normal(dim)
         policy.learn(x, float(x @ taste + 0.1 * rng.standard_normal()))
     state = policy.state()
-    return sum(array.nbytes for array in state.values()), len(pack(short_state(policy) or state))
+    return sum(array.nbytes for array in state.values()), len(pack(policy.short_state() or state))
 
 
 def _ratio(slow: str, fast: str, size: tuple[int, int], rounds: int, seed: int, training: int = 0) -> float:

@@ -34,12 +34,6 @@ _LANES = ir.Constant(INT, LANES)
 
 
 @jit
-def lines_of(d: int) -> int:
-    """Lines of a table for d features."""
-    return (d + WIDTH - 1) // WIDTH * WIDTH
-
-
-@jit
 def multiply(triangle: Floats, at: int, d: int, arms: Floats, products: Floats) -> None:
     """Write M X into `products`, where the triangle of M begins at the place `at` and the table `arms` is X."""
     for i in range(0, d - d % WIDTH, WIDTH):

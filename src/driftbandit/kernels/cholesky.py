@@ -18,7 +18,7 @@ from numba.core import types
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
 from driftbandit.kernels.instructions import INT, WIDTH, Writer, compiled_as
-from driftbandit.kernels.vectors import assign, combine
+from driftbandit.kernels.vectors import assign, combine, padded
 
 
 def _explain(context: Any, table: Any, width: Any, first: Any, row: Any) -> Any:
@@ -62,7 +62,7 @@ def add_draw(sample: Floats, triangle: Floats, at: int, noise: Floats, scale: fl
     A direction without variance gets none.
     """
     d = len(noise)
-    width = (d + WIDTH - 1) // WIDTH * WIDTH
+    width = padded(d)
     table = np.zeros(width * width)
     for i in range(d):
         for j in range(i + 1):

@@ -25,7 +25,7 @@ from driftbandit.kernels import backlog, births, evidence, mixture, young
 from driftbandit.kernels.compile import borrow, copy_into, finite, flat, hold, jit
 from driftbandit.kernels.experts import learn_expert, start_experts
 from driftbandit.kernels.ridge import COUNT, LARGEST_SQUARE, THETA
-from driftbandit.kernels.rows import absorb, multiply, padded
+from driftbandit.kernels.rows import absorb, multiply
 from driftbandit.kernels.scales import (
     ALARM_AGE,
     ALARM_EVIDENCE,
@@ -50,7 +50,7 @@ from driftbandit.kernels.scales import (
     tally,
     tame,
 )
-from driftbandit.kernels.vectors import dot
+from driftbandit.kernels.vectors import dot, padded
 
 ELDER, INCUMBENT, EXPERTS = 0, 1, 2
 

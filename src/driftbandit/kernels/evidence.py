@@ -42,7 +42,7 @@ from driftbandit.kernels.scales import (
     are_clicks,
     click_rate,
 )
-from driftbandit.kernels.vectors import assign, combine
+from driftbandit.kernels.vectors import assign, combine, padded
 
 # Sums since a rung's birth, behind the row of its model and its scale:
 (
@@ -156,7 +156,7 @@ def settle(memo: Floats, rungs: Floats, rows: Floats, at: int, units: Floats, li
     owned_rewards = np.empty((3 + _LINES, LANES))
     of_rewards = borrow(owned_rewards)
     errors, widths, means, told = of_rewards[0], of_rewards[1], of_rewards[2], of_rewards[3:]
-    lines = blocks.lines_of(d)
+    lines = padded(d)
     owned_tables, owned_room = np.zeros((4, lines * LANES)), np.empty(2 * (LANES * LANES + lines))
     tables, rest = borrow(owned_tables), borrow(owned_room)  # the last lines of tables, which no feature fills, stay 0
     arms, lifted = tables[0], tables[1]
@@ -228,7 +228,7 @@ def _learn(
     `arms` is their table (`blocks`), `lifted` the same times units^2, and `room` is for what is found on the way. Fills
     in the rewards' means, their widths 1 + q, and their errors over the roots of these.
     """
-    d, lines = len(units), blocks.lines_of(len(units))
+    d, lines = len(units), padded(len(units))
     products, vectors, gram, inverse, step, z = room
     if late == count - 1 and ladder[row + young.scale_at(d)] == 0.0:  # then a block would be mostly empty
         place, x = backlog.record(at, late, d), step

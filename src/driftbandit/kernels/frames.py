@@ -21,7 +21,8 @@ from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
 from driftbandit.kernels.instructions import WIDTH
 from driftbandit.kernels.ridge import THETA
-from driftbandit.kernels.rows import absorb, multiply, padded
+from driftbandit.kernels.rows import absorb, multiply
+from driftbandit.kernels.vectors import padded
 
 TRIAL = 256
 """How many of the first rewards are remembered; after that the frame stays."""

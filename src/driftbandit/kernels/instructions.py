@@ -159,6 +159,12 @@ class Writer:
         a, b, c, e = self.turned(*vectors)
         return self.add(self.add(a, b), self.add(c, e))
 
+    def by_count(self, count: Any, most: int, body: Callable[[int], None]) -> None:
+        """Write what ``body(count)`` writes for each count up to `most`, of which one runs, or none if it is 0."""
+        for each in range(1, most + 1):
+            with self.builder.if_then(self.builder.icmp_signed("==", count, ir.Constant(INT, each))):
+                body(each)
+
     def in_pairs(self, stop: Any, body: Callable[[Writer, Any], None]) -> None:
         """Let ``body(writer, j)`` run for the vectors from j = 0 on below `stop`, a multiple of `width`, two as one."""
         twice = Writer(self.context, self.builder, 2 * self.width)

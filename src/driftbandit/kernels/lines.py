@@ -6,7 +6,7 @@ Lines are taken up to four at a time. Loops are written as in `vectors`, with wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -21,15 +21,16 @@ Drift = tuple[float, float, float, float]
 """How weights and a matrix change before a reward is learned; see `expect`."""
 
 
-def _meeting(count: int) -> Callable[..., Any]:
-    """Instructions of `meet_lines`, for so many lines."""
+def _meet_lines(context: Any, triangle: Any, at: Any, i: Any, count: Any, x: Any, z: Any) -> Any:
+    """Instructions of `meet_lines`."""
 
-    def typed(context: Any, triangle: Any, at: Any, i: Any, x: Any, z: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            write = Writer(context, builder)
-            triangle, at, i, x, z = arguments
-            lines = write.lines(write.numbers(signature.args[0], triangle), at, i, count)
-            x, z = write.numbers(signature.args[3], x), write.numbers(signature.args[4], z)
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        write = Writer(context, builder)
+        triangle, at, i, count, x, z = arguments
+        triangle, x, z = (write.numbers(signature.args[k], each) for k, each in ((0, triangle), (4, x), (5, z)))
+
+        def meet(count: int) -> None:
+            lines = write.lines(triangle, at, i, count)
             own = [write.spread(builder.load(write.place(x, i, k))) for k in range(count)]
 
             def body(j: Any, totals: Sequence[Any]) -> list[Any]:
@@ -49,22 +50,23 @@ def _meeting(count: int) -> Callable[..., Any]:
                 above = write.plus(above, write.pick(part, [j if j < k else WIDTH for j in range(WIDTH)]), own[k])
             sums = write.sums(totals + [write.zero] * (WIDTH - count))
             write.store(write.add(sums, above), write.place(z, i))
-            return context.get_dummy_value()
 
-        return types.void(triangle, _PLACE, _PLACE, x, z), generate
+        write.by_count(count, WIDTH, meet)
+        return context.get_dummy_value()
 
-    return typed
+    return types.void(triangle, _PLACE, _PLACE, _PLACE, x, z), generate
 
 
-def _fading(count: int) -> Callable[..., Any]:
-    """Instructions of `fade_lines`, for so many lines."""
+def _fade_lines(context: Any, triangle: Any, at: Any, i: Any, count: Any, w: Any, fade: Any) -> Any:
+    """Instructions of `fade_lines`."""
 
-    def typed(context: Any, triangle: Any, at: Any, i: Any, w: Any, fade: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            write = Writer(context, builder)
-            triangle, at, i, w, fade = arguments
-            lines = write.lines(write.numbers(signature.args[0], triangle), at, i, count)
-            w = write.numbers(signature.args[3], w)
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        write = Writer(context, builder)
+        triangle, at, i, count, w, fade = arguments
+        triangle, w = write.numbers(signature.args[0], triangle), write.numbers(signature.args[4], w)
+
+        def fade_some(count: int) -> None:
+            lines = write.lines(triangle, at, i, count)
             own = [builder.fneg(builder.load(write.place(w, i, k))) for k in range(count)]
 
             def body(write: Writer, j: Any) -> None:
@@ -79,11 +81,11 @@ def _fading(count: int) -> Callable[..., Any]:
                 place = write.place(lines[k], i)
                 faded = write.times(write.spread(fade), write.load_first(place, k + 1))
                 write.store_first(write.plus(faded, of_w, write.spread(own[k])), place, k + 1)
-            return context.get_dummy_value()
 
-        return types.void(triangle, _PLACE, _PLACE, w, types.float64), generate
+        write.by_count(count, WIDTH, fade_some)
+        return context.get_dummy_value()
 
-    return typed
+    return types.void(triangle, _PLACE, _PLACE, _PLACE, w, types.float64), generate
 
 
 def _expect(context: Any, rows: Any, theta: Any, towards: Any, drift: Any, z: Any, lifted: Any, x: Any, d: Any) -> Any:
@@ -142,72 +144,32 @@ def _correct(
         rest = builder.sub(d, whole)
         with builder.if_then(builder.icmp_signed(">", rest, ir.Constant(INT, 0))):
             last, place = corrected(whole), write.place(theta, whole)
-            for count in range(1, WIDTH):
-                with builder.if_then(builder.icmp_signed("==", rest, ir.Constant(INT, count))):
-                    write.store_first(last, place, count)
+            write.by_count(rest, WIDTH - 1, lambda count: write.store_first(last, place, count))
         return context.get_dummy_value()
 
     return types.void(rows, _PLACE, _PLACE, drift, z, types.float64, types.float64, _PLACE), generate
 
 
-@compiled_as(_meeting(1))
-def meet_line(triangle: Floats, at: int, i: int, x: Floats, z: Floats) -> None:
-    """Let line i, a multiple of `WIDTH`, contribute to M x.
+@compiled_as(_meet_lines)
+def meet_lines(triangle: Floats, at: int, i: int, count: int, x: Floats, z: Floats) -> None:
+    """Let `count` lines, up to `WIDTH`, from line i on, a multiple of `WIDTH`, contribute to M x.
 
-    What it contributes to the lines before is added to `z`, what to itself is written, and so is what follows, up to a
-    multiple of `WIDTH`: there x must be 0, and z is then anything.
+    What they contribute to the lines before is added to `z`, what to themselves is written, and so is what follows, up
+    to a multiple of `WIDTH`: there x must be 0, and z is then anything.
     """
-    part = triangle[at : at + i + 1]
-    z[:i] += part[:i] * x[i]
-    z[i] = part @ x[: i + 1]
+    for line in range(i, i + count):
+        part = triangle[at : at + line + 1]
+        z[:line] += part[:line] * x[line]
+        z[line] = part @ x[: line + 1]
+        at += line + 1
 
 
-@compiled_as(_meeting(2))
-def meet_two(triangle: Floats, at: int, i: int, x: Floats, z: Floats) -> None:
-    """As `meet_line`, for lines i and i + 1."""
-    meet_line(triangle, at, i, x, z)
-    meet_line(triangle, at + i + 1, i + 1, x, z)
-
-
-@compiled_as(_meeting(3))
-def meet_three(triangle: Floats, at: int, i: int, x: Floats, z: Floats) -> None:
-    """As `meet_line`, for lines i to i + 2."""
-    meet_two(triangle, at, i, x, z)
-    meet_line(triangle, at + 2 * i + 3, i + 2, x, z)
-
-
-@compiled_as(_meeting(4))
-def meet_four(triangle: Floats, at: int, i: int, x: Floats, z: Floats) -> None:
-    """As `meet_line`, for lines i to i + 3."""
-    meet_three(triangle, at, i, x, z)
-    meet_line(triangle, at + 3 * i + 6, i + 3, x, z)
-
-
-@compiled_as(_fading(1))
-def fade_line(triangle: Floats, at: int, i: int, w: Floats, fade: float) -> None:
-    """M <- fade * M - w w' in line i, a multiple of `WIDTH`."""
-    triangle[at : at + i + 1] = fade * triangle[at : at + i + 1] - w[i] * w[: i + 1]
-
-
-@compiled_as(_fading(2))
-def fade_two(triangle: Floats, at: int, i: int, w: Floats, fade: float) -> None:
-    """As `fade_line`, for lines i and i + 1."""
-    fade_line(triangle, at, i, w, fade)
-    fade_line(triangle, at + i + 1, i + 1, w, fade)
-
-
-@compiled_as(_fading(3))
-def fade_three(triangle: Floats, at: int, i: int, w: Floats, fade: float) -> None:
-    """As `fade_line`, for lines i to i + 2."""
-    fade_two(triangle, at, i, w, fade)
-    fade_line(triangle, at + 2 * i + 3, i + 2, w, fade)
-
-
-@compiled_as(_fading(4))
-def fade_four(triangle: Floats, at: int, i: int, w: Floats, fade: float) -> None:
-    """As `fade_line`, for lines i to i + 3."""
-    fade_three(triangle, at, i, w, fade)
-    fade_line(triangle, at + 3 * i + 6, i + 3, w, fade)
+@compiled_as(_fade_lines)
+def fade_lines(triangle: Floats, at: int, i: int, count: int, w: Floats, fade: float) -> None:
+    """M <- fade * M - w w' in `count` lines, up to `WIDTH`, from line i on, a multiple of `WIDTH`."""
+    for line in range(i, i + count):
+        triangle[at : at + line + 1] = fade * triangle[at : at + line + 1] - w[line] * w[: line + 1]
+        at += line + 1
 
 
 @compiled_as(_expect)

@@ -1,9 +1,9 @@
 """`ridge` rows of DriftUCB's many models: multiply, absorb, in vector units.
 
 A row is given by the array that holds it and the place at which it begins: to make a view of it would take as long as
-the work on a row with few features. Vectors beside it, x and z = M x, are `padded`: as long as a multiple of `WIDTH`,
-with 0 behind the features in x and anything in z. These sums round otherwise than those of `ridge`, which stay as they
-are, because the service makes models of other policies anew from logs of earlier versions, bit for bit.
+the work on a row with few features. Vectors beside it, x and z = M x, are as long as `vectors.padded` says, with 0
+behind the features in x and anything in z. These sums round otherwise than those of `ridge`, which stay as they are,
+because the service makes models of other policies anew from logs of earlier versions, bit for bit.
 """
 
 from __future__ import annotations
@@ -11,31 +11,13 @@ from __future__ import annotations
 import math
 
 from driftbandit.core import Floats
-from driftbandit.kernels.compile import jit, jit_inside
+from driftbandit.kernels.compile import jit_inside
 from driftbandit.kernels.instructions import WIDTH
-from driftbandit.kernels.lines import (
-    Drift,
-    correct,
-    expect,
-    fade_four,
-    fade_line,
-    fade_three,
-    fade_two,
-    meet_four,
-    meet_line,
-    meet_three,
-    meet_two,
-)
+from driftbandit.kernels.lines import Drift, correct, expect, fade_lines, meet_lines
 from driftbandit.kernels.ridge import COUNT, THETA
 
 STEADY = (1.0, 0.0, 1.0, 0.0)
 """No drift."""
-
-
-@jit
-def padded(d: int) -> int:
-    """Length of a vector for d features."""
-    return (d + WIDTH - 1) // WIDTH * WIDTH
 
 
 @jit_inside
@@ -75,14 +57,9 @@ def product(triangle: Floats, at: int, d: int, x: Floats, out: Floats) -> None:
     """Write M x into `out`, where the triangle of M begins at the place `at`."""
     tiled = d - d % WIDTH
     for i in range(0, tiled, WIDTH):
-        meet_four(triangle, at, i, x, out)
+        meet_lines(triangle, at, i, WIDTH, x, out)
         at += WIDTH * i + 10
-    if d - tiled == 1:
-        meet_line(triangle, at, tiled, x, out)
-    elif d - tiled == 2:
-        meet_two(triangle, at, tiled, x, out)
-    elif d - tiled == 3:
-        meet_three(triangle, at, tiled, x, out)
+    meet_lines(triangle, at, tiled, d - tiled, x, out)
 
 
 @jit_inside
@@ -90,11 +67,6 @@ def fade_outer(triangle: Floats, at: int, d: int, w: Floats, fade: float) -> Non
     """M <- fade * M - w w', where the triangle of M begins at the place `at`."""
     tiled = d - d % WIDTH
     for i in range(0, tiled, WIDTH):
-        fade_four(triangle, at, i, w, fade)
+        fade_lines(triangle, at, i, WIDTH, w, fade)
         at += WIDTH * i + 10
-    if d - tiled == 1:
-        fade_line(triangle, at, tiled, w, fade)
-    elif d - tiled == 2:
-        fade_two(triangle, at, tiled, w, fade)
-    elif d - tiled == 3:
-        fade_three(triangle, at, tiled, w, fade)
+    fade_lines(triangle, at, tiled, d - tiled, w, fade)

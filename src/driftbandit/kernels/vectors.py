@@ -16,9 +16,16 @@ import numpy as np
 from numba.core import types
 
 from driftbandit.core import Floats
+from driftbandit.kernels.compile import jit
 from driftbandit.kernels.instructions import WIDTH, Writer, compiled_as
 
 _PLACE = types.intp
+
+
+@jit
+def padded(d: int) -> int:
+    """The next multiple of `WIDTH`: room for d numbers in whole vectors."""
+    return (d + WIDTH - 1) // WIDTH * WIDTH
 
 
 def _weigh_arm(context: Any, features: Any, at: Any, theta: Any, first: Any, units: Any) -> Any:

@@ -28,6 +28,7 @@ _DESCRIBES = {
     "scopes_apart": "learn",
     "learns_many": "learn",
     "can_pool": "learn",
+    "short_state": "learn",
 }
 """Traits that describe a method; they do not hold for a method that overrides it."""
 
@@ -204,6 +205,10 @@ class Traits:
     def learn_many(self, features: Floats, rewards: Floats) -> tuple[int, tuple[Change, ...], Floats]:
         """Learn rewards one after the other until one reveals a change; see `DLinUCB.learn_many`."""
         raise NotImplementedError(f"{type(self).__name__} learns rewards one at a time; use learn")
+
+    def short_state(self) -> dict[str, NDArray[Any]] | None:
+        """What was learned in fewer bytes than `state`, for `restore`; None unless the policy has such a form now."""
+        return None
 
     @property
     def watches_many(self) -> bool:

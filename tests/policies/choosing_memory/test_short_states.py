@@ -8,9 +8,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 
-from driftbandit import DriftUCB
-from driftbandit.core import Floats
+from driftbandit import DriftUCB, LinUCB
+from driftbandit.core import Change, Floats
 from driftbandit.policies.choosing_memory.short_states import SHORT
 from driftbandit.serving.loop.slab import pack, unpack
 
@@ -132,6 +133,18 @@ def test_a_restore_that_is_interrupted_changes_nothing(monkeypatch: pytest.Monke
     assert bits(policy) == before
     assert policy.changes == changes
     assert policy.short_state() is not None
+
+
+def test_only_driftucb_itself_has_a_short_state() -> None:
+    """Others say that they have none; and who learns in a way of their own may keep more than rewards."""
+
+    class Own(DriftUCB):
+        def learn(self, features: ArrayLike | None, reward: float, arm: int | None = None) -> tuple[Change, ...]:
+            return super().learn(features, 2.0 * reward, arm)
+
+    for policy in (Own(3), LinUCB(3)):
+        policy.learn(np.ones(3), 0.5)
+        assert policy.short_state() is None
 
 
 def test_a_copy_shares_nothing_with_its_policy() -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from driftbandit.policies.scoped.per_scope import SavedPolicy
 from driftbandit.serving.loop.events import Refused
-from driftbandit.serving.loop.slab import Slab, pack, short_state, unpack
+from driftbandit.serving.loop.slab import Slab, pack, unpack
 
 EVERYONE = ""
 """The scope of a loop's only model."""
@@ -192,8 +192,8 @@ class Models:
         """The state of a scope in memory."""
         if scope not in self._hot:
             return self._slab.get(scope) or b""
-        policy = self._hot[scope]
-        short = short_state(policy)
+        policy: Any = self._hot[scope]
+        short = policy.short_state()
         state = policy.state() if short is None else short
         kept = _size(state) if short is None else self._first + _SINGLE * sum(array.size for array in short.values())
         self._largest = max(self._largest, kept)  # by the object, which is larger than its short state

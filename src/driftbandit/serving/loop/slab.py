@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +16,6 @@ from numpy.typing import NDArray
 _CHUNK_BYTES = 1 << 20
 _ROW_BITS = 40
 _LONG = 64  # numbers of a line from which on zeros at its end are left out
-
-
-def short_state(policy: Any) -> Mapping[str, NDArray[Any]] | None:
-    """A policy's state in fewer bytes, from which it can be restored as from its state, if it has such a form now."""
-    short = getattr(policy, "short_state", None)
-    return None if short is None else cast("Mapping[str, NDArray[Any]] | None", short())
 
 
 def pack(state: Mapping[str, NDArray[Any]]) -> bytes:
