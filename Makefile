@@ -29,10 +29,10 @@ run: $(READY)
 	$(BIN)/driftbandit compare
 
 # One core compiles the policies; meanwhile the other checks types and makes what else tests need. Many tests wait for
-# servers, so there is one worker more than cores.
+# servers, so there is one worker more than cores. Files are begun in the order that tests/conftest.py gives them.
 test: $(READY)
 	@$(MAKE) --no-print-directory --jobs 2 compiled lint prepared
-	$(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist loadfile
+	$(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist loadfile --no-loadscope-reorder
 
 compiled: $(READY)
 	@$(BIN)/driftbandit warm > /dev/null

@@ -1,5 +1,7 @@
 """Shared by all tests."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import settings
@@ -7,6 +9,30 @@ from hypothesis import settings
 # Machines are shared and noisy: no deadlines; and the same examples on every run, so that a red test stays red.
 settings.register_profile("driftbandit", deadline=None, derandomize=True)
 settings.load_profile("driftbandit")
+
+# Files with few, long tests. They begin first: begun last, they would keep one process busy when the others are done.
+_LONGEST = (
+    "evaluation/test_on_ray.py",
+    "test_docs.py",
+    "serving/page/test_page.py",
+    "test_notebook.py",
+    "cli/test_paper.py",
+    "paper/test_figure3.py",
+    "kernels/test_compile.py",
+    "serving/test_demo.py",
+    "serving/test_crash.py",
+    "serving/engine/test_warmup.py",
+    "serving/stores/test_leases.py",
+    "audit/test_audit.py",
+    "paper/test_figure4.py",
+    "paper/test_simulation_study.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    root = Path(__file__).parent
+    places = {root / name: place for place, name in enumerate(_LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))
 
 
 @pytest.fixture
