@@ -12,7 +12,9 @@ from batch.emulation import on_host
 from driftbandit import DriftUCB as Policy
 from driftbandit.batch.cuda import DriftUCB
 from driftbandit.batch.cuda.device import source
-from driftbandit.kernels import acting, births, drift, evidence, experts, frames, many, mixture, scales, young
+from driftbandit.kernels import many
+from driftbandit.kernels.driftucb import acting, drift, experts, frames, mixture, scales
+from driftbandit.kernels.driftucb.ladder import births, evidence, young
 
 
 class Twins:

@@ -6,7 +6,9 @@ import pytest
 from batch.emulation import COMPILER, Emulated
 from driftbandit import DLinUCB, DriftUCB, LinTS, LinUCB
 from driftbandit.batch import ManyScopes, NotLearned, on_gpu
-from driftbandit.kernels import births, drift, many, young
+from driftbandit.kernels import many
+from driftbandit.kernels.driftucb import drift
+from driftbandit.kernels.driftucb.ladder import births, young
 
 DIM, ARMS, SCOPES = 4, 5, 8
 KINDS = {

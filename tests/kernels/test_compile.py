@@ -102,7 +102,7 @@ SAID = "driftbandit: compiling, once; this may take half a minute\n"
 
 def test_kernels_use_nothing_of_math_that_the_oldest_numba_lacks():
     known = {"ceil", "cos", "exp", "inf", "log", "log1p", "nan", "pi", "sqrt"}  # add what Numba 0.59 compiles
-    for path in (SOURCE / "kernels").glob("*.py"):
+    for path in (SOURCE / "kernels").rglob("*.py"):
         tree = ast.parse(path.read_text(encoding="utf-8"))
         calls = [
             node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)

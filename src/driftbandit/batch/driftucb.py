@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from driftbandit.batch.first_rewards import FirstRewards
 from driftbandit.batch.shelf import Arrays, Shelf, repeated
 from driftbandit.core import Change, Ints
-from driftbandit.kernels import drift, frames, many
-from driftbandit.kernels.scales import ALARM_AGE, ALARM_EVIDENCE, COLUMNS, TRIED
+from driftbandit.kernels import many
+from driftbandit.kernels.driftucb import drift, frames
+from driftbandit.kernels.driftucb.scales import ALARM_AGE, ALARM_EVIDENCE, COLUMNS, TRIED
 from driftbandit.policies.choosing_memory.driftucb import DriftUCB, alarm_of, room_for
 
 

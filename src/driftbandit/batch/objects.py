@@ -17,8 +17,9 @@ import numpy as np
 from driftbandit.batch.threads import default_threads, share_out
 from driftbandit.batch.turns import Turns
 from driftbandit.core import Change, Floats, Ints
-from driftbandit.kernels import frames, many, scattered
-from driftbandit.kernels.scales import TRIED
+from driftbandit.kernels import many, scattered
+from driftbandit.kernels.driftucb import frames
+from driftbandit.kernels.driftucb.scales import TRIED
 from driftbandit.models.ridge import RidgeModel
 from driftbandit.models.thompson import ThompsonModel
 from driftbandit.policies.choosing_memory.driftucb import DriftUCB, widened

@@ -19,8 +19,9 @@ from driftbandit.batch.first_rewards import FirstRewards
 from driftbandit.batch.shelf import Shelf
 from driftbandit.batch.threads import share_out
 from driftbandit.core import Change, Floats, Ints
-from driftbandit.kernels import drift, frames, many, pcg64
-from driftbandit.kernels.scales import ALARM_AGE, ALARM_EVIDENCE, TRIED
+from driftbandit.kernels import many, pcg64
+from driftbandit.kernels.driftucb import drift, frames
+from driftbandit.kernels.driftucb.scales import ALARM_AGE, ALARM_EVIDENCE, TRIED
 from driftbandit.policies.choosing_memory.driftucb import alarm_of
 from driftbandit.state import ChangeLog
 

@@ -22,7 +22,8 @@ import math
 import numpy as np
 
 from driftbandit.core import as_count, as_number
-from driftbandit.kernels import evidence, scales
+from driftbandit.kernels.driftucb import scales
+from driftbandit.kernels.driftucb.ladder import evidence
 
 _LEAST_RATE, _LEAST_LIFT = 1e-9, 1.01  # with less, too few digits would be left
 _ENOUGH = 1e-6  # relative change of the delay below which the iteration stops

@@ -17,8 +17,8 @@ from numba.core import types
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.instructions import INT, WIDTH, Writer, compiled_as
-from driftbandit.kernels.vectors import assign, combine, padded
+from driftbandit.kernels.vector_units.instructions import INT, WIDTH, Writer, compiled_as
+from driftbandit.kernels.vector_units.vectors import assign, combine, padded
 
 
 def _explain(context: Any, table: Any, width: Any, first: Any, row: Any) -> Any:

@@ -34,7 +34,7 @@ _FASTMATH = {"reassoc", "contract", "nsz"}
 def _sources() -> str:
     """Short hash of all source that ends up in machine code."""
     package = Path(__file__).parents[1]
-    files = sorted([*(package / "kernels").glob("*.py"), *(package / "models").glob("*.py")])
+    files = sorted([*(package / "kernels").rglob("*.py"), *(package / "models").glob("*.py")])
     return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:8]
 
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from driftbandit.core import Floats, Ints
 from driftbandit.kernels.compile import flat, jit
-from driftbandit.kernels.groups import ARMS, turn, weigh_line, weigh_lines, weigh_lines_twice
-from driftbandit.kernels.instructions import MANY_REGISTERS, WIDTH
+from driftbandit.kernels.vector_units.groups import ARMS, turn, weigh_line, weigh_lines, weigh_lines_twice
+from driftbandit.kernels.vector_units.instructions import MANY_REGISTERS, WIDTH
 
 _BLOCK = 2048  # entries of a block of lines: 16 KB, a third of a common first cache
 

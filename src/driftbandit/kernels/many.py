@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftbandit.core import Floats, Ints
-from driftbandit.kernels import acting, drift, frames, pcg64, relearning, ridge, windows, young
+from driftbandit.kernels import pcg64, ridge, windows
 from driftbandit.kernels.compile import fill_in, jit, jit_into
-from driftbandit.kernels.scales import TRIED
+from driftbandit.kernels.driftucb import acting, drift, frames, relearning
+from driftbandit.kernels.driftucb.ladder import young
+from driftbandit.kernels.driftucb.scales import TRIED
 
 LEARNED, CHANGED, FULL, LEFT = range(4)
 """What became of a reward: it was learned; it was, and what it revealed must be dealt with before its scope goes on; it

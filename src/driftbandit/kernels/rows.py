@@ -12,9 +12,9 @@ import math
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit_inside
-from driftbandit.kernels.instructions import WIDTH
-from driftbandit.kernels.lines import Drift, correct, expect, fade_lines, meet_lines
 from driftbandit.kernels.ridge import COUNT, THETA
+from driftbandit.kernels.vector_units.instructions import WIDTH
+from driftbandit.kernels.vector_units.lines import Drift, correct, expect, fade_lines, meet_lines
 
 STEADY = (1.0, 0.0, 1.0, 0.0)
 """No drift."""

@@ -13,8 +13,9 @@ from numba.core import types
 from numba.extending import intrinsic, overload
 
 from driftbandit.core import Floats, Ints
-from driftbandit.kernels import acting, many, ridge
+from driftbandit.kernels import many, ridge
 from driftbandit.kernels.compile import fill_in, jit, jit_into
+from driftbandit.kernels.driftucb import acting
 from driftbandit.kernels.many import ask
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from driftbandit import DriftUCB, LinUCB, OracleLinUCB, Radius, World, simulate
-from driftbandit.kernels import frames, scales
+from driftbandit.kernels.driftucb import frames, scales
 
 
 def regret(policy, rounds):

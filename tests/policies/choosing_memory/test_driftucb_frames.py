@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from driftbandit import DriftUCB, World, load, simulate
-from driftbandit.kernels import frames, scales
+from driftbandit.kernels.driftucb import frames, scales
 
 DIM = 4
 TASTE = np.array([0.5, -0.4, 0.3, 0.6])

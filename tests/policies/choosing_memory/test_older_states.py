@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from driftbandit import DriftUCB, load
-from driftbandit.kernels import drift, ridge, scales, young
+from driftbandit.kernels import ridge
+from driftbandit.kernels.driftucb import drift, scales
+from driftbandit.kernels.driftucb.ladder import young
 
 SAVED = Path(__file__).parents[1] / "saved"
 TASTES = np.array([[0.5, -0.4, 0.3, 0.6], [0.5, 0.4, 0.3, -0.6]])

@@ -1,4 +1,4 @@
-// DriftUCB for many scopes, a warp for each: `kernels.drift`.
+// DriftUCB for many scopes, a warp for each: `kernels.driftucb.drift`.
 //
 // Vectors and matrices are shared out among lanes, single numbers are left to one lane; what it finds lies in `memo` in
 // shared memory.

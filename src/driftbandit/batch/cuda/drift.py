@@ -8,24 +8,24 @@ from typing import Any
 from .device import WARP, Device, as_floats, as_ints, fit
 from .many import CHUNKS, Many, Plan
 
-_MEMO, _RUNGS, _SUMS = 29, 10, 9  # kernels.scales.MEMO, kernels.births.RUNGS, and numbers behind a triangle
-_RULES = 6  # kernels.drift.RULES
+_MEMO, _RULES = 29, 6  # in kernels.driftucb: scales.MEMO and drift.RULES
+_RUNGS, _SUMS = 10, 9  # kernels.driftucb.ladder.births.RUNGS, and numbers behind a triangle
 _REGISTERS = 102  # of a thread; fewer would let more warps work at a time, but not keep their numbers
 
 
 class DriftUCB(Many):
     """The memos and banks of many DriftUCB policies; ``load({"memos": ..., "banks": ...})`` takes those of
-    `kernels.drift` without their backlogs: here young models learn at once.
+    `kernels.driftucb.drift` without their backlogs: here young models learn at once.
 
-    `learn` is `kernels.drift.learn`: the trial of frames on a scope's first 256 rewards is left to the CPU, and so are
-    choices while five or more rewards are pending.
+    `learn` is `kernels.driftucb.drift.learn`: the trial of frames on a scope's first 256 rewards is left to the CPU,
+    and so are choices while five or more rewards are pending.
 
     Parameters
     ----------
     dim : int
         Number of features.
     rules : array
-        Settings of `kernels.drift`, followed by what each expert keeps.
+        Settings of `kernels.driftucb.drift`, followed by what each expert keeps.
     device, plan :
         As in `Many`.
     """

@@ -1,4 +1,4 @@
-// How DriftUCB learns a reward, by the lanes of a warp: `kernels.drift.learn`.
+// How DriftUCB learns a reward, by the lanes of a warp: `kernels.driftucb.drift.learn`.
 //
 // The models (elder, incumbent, experts, rungs) pass through two buffers one after the other, the next one on its way
 // while one learns. What follows from all their errors is computed behind the pass, with a lane for each model.

@@ -1,18 +1,19 @@
-// What DriftUCB keeps for a scope, and the single numbers that follow from it: `kernels.scales`, `kernels.mixture` and
-// `kernels.evidence`, with the same names. One lane alone calls what writes single numbers; all lanes together
-// write rows.
+// What DriftUCB keeps for a scope, and the single numbers that follow from it: `scales`, `mixture` and
+// `ladder.evidence` of `kernels.driftucb`, with the same names. One lane alone calls what writes single numbers; all
+// lanes together write rows.
 //
 // Macros: DIM, EXPERTS, CHUNK (arms of a pool in shared memory, at most 32).
 
-// Slots of memo; kernels.scales.
+// Slots of memo; kernels.driftucb.scales.
 enum {
     ROUNDS, REWARD_SQUARES, FEATURE_SQUARES, FIRST_SQUARE, RECENT_SUM, RECENT_COUNT, STEADY_SUM, STEADY_COUNT, ALL_SUM,
     ALL_COUNT, ELDER_ERRORS, ALARMS, HITS, HIT_VALUE, MISFITS, EXPERTS_LIVE, PICK_COUNT, PICK_SHARES, NOISE, TASTE,
     PRIOR, SHRINK, ALARM_EVIDENCE, ALARM_THRESHOLD, ALARM_AGE, COLUMNS, TRIED, ANCHORED, SPREAD, MEMO
 };
-// Slots of rules; kernels.drift.
+// Slots of rules; kernels.driftucb.drift.
 enum { EXPLORE, EXPLORE_MOST, DELTA, SHARE, DETECT, MIX, KEEP };
-// Numbers of a rung behind its model; kernels.evidence, and before them kernels.young's scale, 0 as there is a triangle.
+// Numbers of a rung behind its model; kernels.driftucb.ladder: evidence, and before them young's scale, 0 as there is a
+// triangle.
 // LATE is 0 too, as nothing waits.
 enum { SCALE, THEIRS, OWN, LOG_WIDTH, LARGEST_GAIN, NU, NOISE_SUM, LEAD, LATE, SUMS };
 
@@ -47,7 +48,7 @@ constexpr double MATERIAL = 1e-4, LEAST_RIDGE = 1e-6, MOST_NU = 8.0, CLICK_MOST_
 __device__ __forceinline__ double larger(double a, double b) { return b > a ? b : a; }
 __device__ __forceinline__ double smaller(double a, double b) { return b < a ? b : a; }
 
-// kernels.scales ------------------------------------------------------------------------------------------------------
+// kernels.driftucb.scales ---------------------------------------------------------------------------------------------
 
 __device__ __forceinline__ bool are_clicks(const double* memo) {
     return memo[HITS] > 0.0 && memo[MISFITS] <= CLICK_MISFITS * memo[HITS];
@@ -137,7 +138,7 @@ __device__ void rescale(double* memo, double length) {
     memo[SHRINK] = length > 0.0 ? larger(0.0, 1.0 - spread / (tastes * length)) : 0.0;
 }
 
-// kernels.mixture -----------------------------------------------------------------------------------------------------
+// kernels.driftucb.mixture --------------------------------------------------------------------------------------------
 
 __device__ void remember_pick(double* memo, const double* variances, double total) {
     if (memo[REWARD_SQUARES] == 0.0 || total == 0.0) return;
@@ -172,7 +173,7 @@ __device__ void inherit(double* weights, double lead) {
     }
 }
 
-// kernels.evidence ----------------------------------------------------------------------------------------------------
+// kernels.driftucb.ladder.evidence ------------------------------------------------------------------------------------
 
 __device__ double log_evidence(const double* sums, double count, double left_out) {
     const double nu = sums[NU], ratio = (nu + sums[THEIRS] - left_out) / (nu + sums[OWN]);

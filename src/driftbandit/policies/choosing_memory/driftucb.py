@@ -30,9 +30,10 @@ from driftbandit.core import (
     as_reward,
     not_finite,
 )
-from driftbandit.kernels import acting, drift, frames, relearning, ridge, scales
-from driftbandit.kernels.births import clear
-from driftbandit.kernels.experts import BELIEVES
+from driftbandit.kernels import ridge
+from driftbandit.kernels.driftucb import acting, drift, frames, relearning, scales
+from driftbandit.kernels.driftucb.experts import BELIEVES
+from driftbandit.kernels.driftucb.ladder.births import clear
 from driftbandit.policies.base import PolicyBase
 from driftbandit.policies.choosing_memory.explanation import Expert, Explanation
 from driftbandit.policies.choosing_memory.many_rewards import learn_many_driftucb

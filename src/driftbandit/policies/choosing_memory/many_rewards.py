@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from driftbandit.core import LARGEST, Change, Floats, as_pool, not_finite
-from driftbandit.kernels import relearning, windows
+from driftbandit.kernels import windows
+from driftbandit.kernels.driftucb import relearning
 
 if TYPE_CHECKING:
     from driftbandit.policies.choosing_memory.dlinucb import DLinUCB

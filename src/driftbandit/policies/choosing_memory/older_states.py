@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from driftbandit.core import Floats
-from driftbandit.kernels import drift, frames, ridge, scales
+from driftbandit.kernels import ridge
+from driftbandit.kernels.driftucb import drift, frames, scales
 
 _RUNGS = 10  # of all earlier versions
 _SUMS = 7  # numbers behind a model's row before rewards waited

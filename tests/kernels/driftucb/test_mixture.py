@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from driftbandit.kernels import mixture, scales
+from driftbandit.kernels.driftucb import mixture, scales
 
 
 def world(*, clicks=False):

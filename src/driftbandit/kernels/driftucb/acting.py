@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from driftbandit.core import TIE, Floats
-from driftbandit.kernels import draws, frames, mixture
 from driftbandit.kernels.compile import borrow, copy_into, fill_in, finite, flat, jit
-from driftbandit.kernels.drift import (
+from driftbandit.kernels.driftucb import draws, frames, mixture
+from driftbandit.kernels.driftucb.drift import (
     EXPLORE,
     EXPLORE_MOST,
     INCUMBENT,
@@ -27,9 +27,18 @@ from driftbandit.kernels.drift import (
     units_of,
     with_constant,
 )
+from driftbandit.kernels.driftucb.scales import (
+    ANCHORED,
+    FIRST_SQUARE,
+    MEMO,
+    NOISE,
+    REWARD_SQUARES,
+    ROUNDS,
+    SPREAD,
+    TRIED,
+)
 from driftbandit.kernels.ridge import THETA, score_best, squares
-from driftbandit.kernels.scales import ANCHORED, FIRST_SQUARE, MEMO, NOISE, REWARD_SQUARES, ROUNDS, SPREAD, TRIED
-from driftbandit.kernels.vectors import combine, weigh_arm
+from driftbandit.kernels.vector_units.vectors import combine, weigh_arm
 
 _SMALL = 32  # arms of a pool all of which show how much is known of it
 _SHOWN = 8  # arms of a larger pool, evenly spaced, that do

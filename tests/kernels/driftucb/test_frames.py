@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from driftbandit.kernels import frames
+from driftbandit.kernels.driftucb import frames
 
 
 def lines(columns, weights, offset=0.0, noise=0.05, seed=0):

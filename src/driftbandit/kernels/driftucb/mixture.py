@@ -18,8 +18,7 @@ import numpy as np
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import flat, jit
-from driftbandit.kernels.ridge import THETA, bound_by_norm
-from driftbandit.kernels.scales import (
+from driftbandit.kernels.driftucb.scales import (
     HIT_VALUE,
     NOISE,
     PICK_COUNT,
@@ -29,7 +28,8 @@ from driftbandit.kernels.scales import (
     are_clicks,
     click_rate,
 )
-from driftbandit.kernels.vectors import assign, combine, weigh_squares
+from driftbandit.kernels.ridge import THETA, bound_by_norm
+from driftbandit.kernels.vector_units.vectors import assign, combine, weigh_squares
 
 _CHUNK = 2048  # numbers blended at a time: they stay in the fastest cache
 _LIGHT = 1e-3  # a model with less weight does not act

@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba.core import types
 
 from driftbandit.core import Floats
-from driftbandit.kernels.instructions import FLOAT, INT, WIDTH, Writer, compiled_as
+from driftbandit.kernels.vector_units.instructions import FLOAT, INT, WIDTH, Writer, compiled_as
 
 ARMS = 8
 """Arms of a group, which `weigh_lines` takes side by side."""

@@ -19,10 +19,10 @@ import numpy as np
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.instructions import WIDTH
 from driftbandit.kernels.ridge import THETA
 from driftbandit.kernels.rows import absorb, multiply
-from driftbandit.kernels.vectors import padded
+from driftbandit.kernels.vector_units.instructions import WIDTH
+from driftbandit.kernels.vector_units.vectors import padded
 
 TRIAL = 256
 """How many of the first rewards are remembered; after that the frame stays."""

@@ -24,13 +24,11 @@ import math
 import numpy as np
 
 from driftbandit.core import Floats
-from driftbandit.kernels import backlog, blocks, young
-from driftbandit.kernels.blocks import LANES
 from driftbandit.kernels.compile import borrow, flat, hold, jit
-from driftbandit.kernels.mixture import click_log_chance, least_chance
-from driftbandit.kernels.ridge import COUNT, THETA, row_size
-from driftbandit.kernels.rows import absorb, multiply
-from driftbandit.kernels.scales import (
+from driftbandit.kernels.driftucb.ladder import backlog, blocks, young
+from driftbandit.kernels.driftucb.ladder.blocks import LANES
+from driftbandit.kernels.driftucb.mixture import click_log_chance, least_chance
+from driftbandit.kernels.driftucb.scales import (
     ALL_COUNT,
     FIRST_SQUARE,
     HIT_VALUE,
@@ -42,7 +40,9 @@ from driftbandit.kernels.scales import (
     are_clicks,
     click_rate,
 )
-from driftbandit.kernels.vectors import assign, combine, padded
+from driftbandit.kernels.ridge import COUNT, THETA, row_size
+from driftbandit.kernels.rows import absorb, multiply
+from driftbandit.kernels.vector_units.vectors import assign, combine, padded
 
 # Sums since a rung's birth, behind the row of its model and its scale:
 (

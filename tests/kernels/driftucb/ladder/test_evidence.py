@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from driftbandit.kernels import backlog, births, evidence, mixture, scales, young
+from driftbandit.kernels.driftucb import mixture, scales
+from driftbandit.kernels.driftucb.ladder import backlog, births, evidence, young
 from driftbandit.kernels.ridge import absorb, multiply, row_size
 
 DIM, NU, NOISE, CAP = 3, 4.0, 0.25, 200.0

@@ -7,11 +7,10 @@ import math
 import numpy as np
 
 from driftbandit.core import Floats
-from driftbandit.kernels import frames
 from driftbandit.kernels.compile import copy_into, fill_in, jit, jit_into
-from driftbandit.kernels.drift import RULES, anchor_of, begin, learn, units_of
-from driftbandit.kernels.ridge import THETA
-from driftbandit.kernels.scales import (
+from driftbandit.kernels.driftucb import frames
+from driftbandit.kernels.driftucb.drift import RULES, anchor_of, begin, learn, units_of
+from driftbandit.kernels.driftucb.scales import (
     ALL_COUNT,
     ALL_SUM,
     ANCHORED,
@@ -27,6 +26,7 @@ from driftbandit.kernels.scales import (
     TASTE,
     TRIED,
 )
+from driftbandit.kernels.ridge import THETA
 
 _TOO_LARGE = 100.0  # a typical |x|^2 that differs from the unit by this factor shows that the unit was wrong
 _TOLD = 10.0  # rewards' worth of noise that being told the noise counts for

@@ -13,10 +13,19 @@ import math
 import numpy as np
 
 from driftbandit.core import Floats
-from driftbandit.kernels import backlog, evidence, young
 from driftbandit.kernels.compile import jit
+from driftbandit.kernels.driftucb.ladder import backlog, evidence, young
+from driftbandit.kernels.driftucb.scales import (
+    FIRST_SQUARE,
+    NOISE,
+    PRIOR,
+    RECENT_COUNT,
+    ROUNDS,
+    SHRINK,
+    are_clicks,
+    click_rate,
+)
 from driftbandit.kernels.ridge import COUNT, THETA
-from driftbandit.kernels.scales import FIRST_SQUARE, NOISE, PRIOR, RECENT_COUNT, ROUNDS, SHRINK, are_clicks, click_rate
 
 RUNGS = 10
 """Models of the ladder. A young model lives for at most 2^(RUNGS - 1) rounds, on clicks for longer; where rewards are

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from driftbandit import DriftUCB
-from driftbandit.kernels import backlog, births, drift, evidence, ridge, scales, young
+from driftbandit.kernels import ridge
+from driftbandit.kernels.driftucb import drift, scales
+from driftbandit.kernels.driftucb.ladder import backlog, births, evidence, young
 
 
 def learned(dim, rewards, strength=0.5, seed=0):

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from driftbandit.kernels import births, evidence, scales
+from driftbandit.kernels.driftucb import scales
+from driftbandit.kernels.driftucb.ladder import births, evidence
 
 
 def memo(**known):

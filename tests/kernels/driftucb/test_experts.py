@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from driftbandit.kernels import experts, scales
+from driftbandit.kernels.driftucb import experts, scales
 from driftbandit.kernels.ridge import row_size
 
 DIM, SPREAD = 3, 0.3

@@ -17,7 +17,7 @@ from numba.core import types
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.instructions import WIDTH, Writer, compiled_as
+from driftbandit.kernels.vector_units.instructions import WIDTH, Writer, compiled_as
 
 _PLACE = types.intp
 

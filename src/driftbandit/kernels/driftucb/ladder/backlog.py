@@ -13,11 +13,11 @@ features and the numbers named `TARGET` and so on.
 from __future__ import annotations
 
 from driftbandit.core import Floats
-from driftbandit.kernels.blocks import LANES
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.groups import turn
-from driftbandit.kernels.instructions import WIDTH
-from driftbandit.kernels.vectors import assign
+from driftbandit.kernels.driftucb.ladder.blocks import LANES
+from driftbandit.kernels.vector_units.groups import turn
+from driftbandit.kernels.vector_units.instructions import WIDTH
+from driftbandit.kernels.vector_units.vectors import assign
 
 (
     WAITING,  # how many rewards wait

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from driftbandit import DriftUCB
-from driftbandit.kernels import acting, mixture, ridge, scales
-from driftbandit.kernels.drift import EXPLORE, EXPLORE_MOST, INCUMBENT, MIX, units_of
+from driftbandit.kernels import ridge
+from driftbandit.kernels.driftucb import acting, mixture, scales
+from driftbandit.kernels.driftucb.drift import EXPLORE, EXPLORE_MOST, INCUMBENT, MIX, units_of
 
 
 def trained(rounds, *, dim=5, price=1.0, level=0.0, clicks=False, seed=0):

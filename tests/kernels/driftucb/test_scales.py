@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from driftbandit.kernels import scales
+from driftbandit.kernels.driftucb import scales
 
 
 def memo_with(**slots):

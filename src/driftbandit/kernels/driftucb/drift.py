@@ -21,12 +21,11 @@ import math
 import numpy as np
 
 from driftbandit.core import Floats
-from driftbandit.kernels import backlog, births, evidence, mixture, young
 from driftbandit.kernels.compile import borrow, copy_into, finite, flat, hold, jit
-from driftbandit.kernels.experts import learn_expert, start_experts
-from driftbandit.kernels.ridge import COUNT, LARGEST_SQUARE, THETA
-from driftbandit.kernels.rows import absorb, multiply
-from driftbandit.kernels.scales import (
+from driftbandit.kernels.driftucb import mixture
+from driftbandit.kernels.driftucb.experts import learn_expert, start_experts
+from driftbandit.kernels.driftucb.ladder import backlog, births, evidence, young
+from driftbandit.kernels.driftucb.scales import (
     ALARM_AGE,
     ALARM_EVIDENCE,
     ALARM_THRESHOLD,
@@ -50,7 +49,9 @@ from driftbandit.kernels.scales import (
     tally,
     tame,
 )
-from driftbandit.kernels.vectors import dot, padded
+from driftbandit.kernels.ridge import COUNT, LARGEST_SQUARE, THETA
+from driftbandit.kernels.rows import absorb, multiply
+from driftbandit.kernels.vector_units.vectors import dot, padded
 
 ELDER, INCUMBENT, EXPERTS = 0, 1, 2
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 import numpy as np
 
 from driftbandit.core import Floats
-from driftbandit.kernels import blocks
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.instructions import WIDTH
+from driftbandit.kernels.driftucb.ladder import blocks
 from driftbandit.kernels.ridge import COUNT, THETA
-from driftbandit.kernels.vectors import assign
+from driftbandit.kernels.vector_units.instructions import WIDTH
+from driftbandit.kernels.vector_units.vectors import assign
 
 
 @jit

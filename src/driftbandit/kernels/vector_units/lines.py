@@ -13,7 +13,7 @@ from llvmlite import ir
 from numba.core import types
 
 from driftbandit.core import Floats
-from driftbandit.kernels.instructions import INT, WIDTH, Writer, compiled_as
+from driftbandit.kernels.vector_units.instructions import INT, WIDTH, Writer, compiled_as
 
 _PLACE = types.intp
 

@@ -7,7 +7,8 @@ import pytest
 
 from driftbandit import DriftUCB
 from driftbandit.batch import ManyScopes
-from driftbandit.kernels import backlog, births, drift, evidence, scales, young
+from driftbandit.kernels.driftucb import drift, scales
+from driftbandit.kernels.driftucb.ladder import backlog, births, evidence, young
 from driftbandit.kernels.ridge import COUNT
 
 

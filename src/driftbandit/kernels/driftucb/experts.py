@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit, jit_inside
+from driftbandit.kernels.driftucb.scales import ALL_COUNT, EXPERTS_LIVE, NOISE, ROUNDS, SHRINK, SPREAD, TASTE
 from driftbandit.kernels.ridge import THETA
 from driftbandit.kernels.rows import absorb_drifted, multiply_drifted
-from driftbandit.kernels.scales import ALL_COUNT, EXPERTS_LIVE, NOISE, ROUNDS, SHRINK, SPREAD, TASTE
 
 BELIEVES = 64
 """Rewards after which it no longer matters what was believed before the first."""

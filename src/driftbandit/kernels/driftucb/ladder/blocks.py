@@ -24,7 +24,7 @@ from numba.core import types
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.instructions import FLOAT, INT, SHORT, WIDTH, Writer, compiled_as
+from driftbandit.kernels.vector_units.instructions import FLOAT, INT, SHORT, WIDTH, Writer, compiled_as
 
 LANES = 8
 """Rewards of a block, at most."""

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from driftbandit.kernels import rows, vectors
+from driftbandit.kernels import rows
 from driftbandit.kernels.compile import jit
 from driftbandit.kernels.forms import forms
+from driftbandit.kernels.vector_units import vectors
 
 OUTSIDE = 7.0  # stands before and behind whatever a loop may touch
 AT = 3

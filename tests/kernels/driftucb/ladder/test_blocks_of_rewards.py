@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from driftbandit.kernels import blocks
-from driftbandit.kernels.blocks import LANES
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.vectors import padded
+from driftbandit.kernels.driftucb.ladder import blocks
+from driftbandit.kernels.driftucb.ladder.blocks import LANES
+from driftbandit.kernels.vector_units.vectors import padded
 
 DIMS = [1, 2, 3, 4, 5, 7, 8, 25, 26, 33, 70]
 

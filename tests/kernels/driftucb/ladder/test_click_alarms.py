@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from driftbandit.kernels import backlog, births, evidence, scales
-from driftbandit.kernels.mixture import click_log_likelihood
+from driftbandit.kernels.driftucb import scales
+from driftbandit.kernels.driftucb.ladder import backlog, births, evidence
+from driftbandit.kernels.driftucb.mixture import click_log_likelihood
 from driftbandit.kernels.ridge import COUNT, THETA
 
 DELTA = 0.02

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from driftbandit.kernels import draws
+from driftbandit.kernels.driftucb import draws
 
 MEAN = np.array([1.0, -2.0, 0.5])
 SPREAD = np.array([[2.0, 0.6, -0.3], [0.6, 1.0, 0.2], [-0.3, 0.2, 0.5]])
