@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from driftbandit.core import Floats, Ints
-from driftbandit.kernels.compile import flat, jit
+from driftbandit.kernels.compile import borrow, flat, jit
 from driftbandit.kernels.vector_units.groups import ARMS, turn, weigh_line, weigh_lines, weigh_lines_twice
 from driftbandit.kernels.vector_units.instructions import MANY_REGISTERS, WIDTH
 
@@ -42,46 +42,50 @@ def form(triangle: Floats, x: Floats) -> float:
 @jit
 def forms(triangle: Floats, features: Floats, picks: Ints) -> Floats:
     """x' A x, never below zero, of the arms x = features[pick]; equal arms get equal numbers."""
-    d = features.shape[1]
-    arms = _side_by_side(features, picks)
-    halves = np.zeros((len(arms), ARMS))
+    d, groups = features.shape[1], (len(picks) - 1) // ARMS + 1
+    room = np.empty(groups * ARMS * (1 + d))  # one array, because to make one takes as long as a few arms
+    result, numbers = room[: len(picks)], borrow(room)
+    halves, arms = numbers[: groups * ARMS], numbers[groups * ARMS :]
+    _side_by_side(features, picks, arms)
+    for k in range(len(halves)):
+        halves[k] = 0.0
     tiled = d - d % WIDTH
     first = 0
     while first < tiled:
         last = first + WIDTH
         while last < tiled and (last * (last + 1) - first * (first + 1)) // 2 < _BLOCK:
             last += WIDTH
-        paired = len(arms) - len(arms) % 2 if MANY_REGISTERS else 0
+        paired = groups - groups % 2 if MANY_REGISTERS else 0
         for g in range(0, paired, 2):
             for i in range(first, last, WIDTH):
-                weigh_lines_twice(triangle, i * (i + 1) // 2, i, arms, g, halves)
-        for g in range(paired, len(arms)):
+                weigh_lines_twice(triangle, i * (i + 1) // 2, i, arms, d, g, halves)
+        for g in range(paired, groups):
             for i in range(first, last, WIDTH):
-                weigh_lines(triangle, i * (i + 1) // 2, i, arms, g, halves)
+                weigh_lines(triangle, i * (i + 1) // 2, i, arms, d, g, halves)
         first = last
-    for g in range(len(arms)):
+    for g in range(groups):
         for i in range(tiled, d):
-            weigh_line(triangle, i * (i + 1) // 2, i, arms, g, halves)
-    result = np.empty(len(picks))
+            weigh_line(triangle, i * (i + 1) // 2, i, arms, d, g, halves)
     for k in range(len(picks)):
-        result[k] = max(2.0 * halves[k // ARMS, k % ARMS], 0.0)
+        halves[k] = max(2.0 * halves[k], 0.0)
     return result
 
 
 @jit
-def _side_by_side(features: Floats, picks: Ints) -> Floats:
-    """The picked arms in groups of `ARMS`, each arm a column of its group; the last arm fills up the last group."""
+def _side_by_side(features: Floats, picks: Ints, arms: Floats) -> None:
+    """Write the picked arms into `arms` in groups of `ARMS`, each arm a column of its group.
+
+    The last arm fills up the last group.
+    """
     d, last = features.shape[1], len(picks) - 1
-    arms = np.empty((last // ARMS + 1, d, ARMS))
-    numbers, result = flat(features), flat(arms)
+    numbers = flat(features)
     tiled = d - d % WIDTH
-    for k in range(0, len(arms) * ARMS, WIDTH):
+    for k in range(0, (last // ARMS + 1) * ARMS, WIDTH):
         p, q = picks[min(k, last)] * d, picks[min(k + 1, last)] * d
         r, s = picks[min(k + 2, last)] * d, picks[min(k + 3, last)] * d
         at = k // ARMS * d * ARMS + k % ARMS
-        turn(numbers, p, q, r, s, tiled, result, at)
+        turn(numbers, p, q, r, s, tiled, arms, at)
         for j in range(tiled, d):
             place = at + j * ARMS
-            result[place], result[place + 1] = numbers[p + j], numbers[q + j]
-            result[place + 2], result[place + 3] = numbers[r + j], numbers[s + j]
-    return arms
+            arms[place], arms[place + 1] = numbers[p + j], numbers[q + j]
+            arms[place + 2], arms[place + 3] = numbers[r + j], numbers[s + j]

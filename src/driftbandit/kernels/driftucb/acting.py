@@ -49,7 +49,9 @@ def _pick(scores: Floats, usable: bool) -> int:
     """Index of the highest score, ties to the lowest, or NOT_USABLE."""
     if not usable:
         return NOT_USABLE
-    best = np.max(scores)
+    best = -math.inf
+    for score in scores:
+        best = max(best, score)
     pick = 0
     while scores[pick] < best - TIE * abs(best):
         pick += 1

@@ -187,8 +187,9 @@ def weigh(memo: Floats, share: float, weights: Floats, logs: Floats) -> float:
     if are_clicks(memo):
         share *= _CLICK_SHARE
     count = len(weights)
-    top = np.max(logs)
-    total = 0.0
+    top, total = -math.inf, 0.0
+    for log in logs:
+        top = max(top, log)
     for m in range(count):
         weights[m] *= math.exp(logs[m] - top)
         total += weights[m]

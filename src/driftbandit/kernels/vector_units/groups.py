@@ -24,16 +24,15 @@ _PLACE = types.intp
 def _weighing(count: int, groups: int) -> Callable[..., Any]:
     """Instructions of `weigh_lines`, for so many lines and groups of arms."""
 
-    def typed(context: Any, triangle: Any, at: Any, i: Any, arms: Any, group: Any, halves: Any) -> Any:
+    def typed(context: Any, triangle: Any, at: Any, i: Any, arms: Any, d: Any, group: Any, halves: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             write = Writer(context, builder, ARMS)
-            triangle, at, i, arms, group, halves = arguments
+            triangle, at, i, arms, d, group, halves = arguments
             width = ir.Constant(INT, ARMS)
-            features = builder.extract_value(context.make_array(signature.args[3])(context, builder, arms).shape, 1)
-            arms, halves = write.numbers(signature.args[3], arms), write.numbers(signature.args[5], halves)
+            arms, halves = write.numbers(signature.args[3], arms), write.numbers(signature.args[6], halves)
             lines = write.lines(write.numbers(signature.args[0], triangle), at, i, count)
             numbers = [builder.add(group, ir.Constant(INT, g)) for g in range(groups)]
-            starts = [write.place(arms, builder.mul(builder.mul(number, features), width)) for number in numbers]
+            starts = [write.place(arms, builder.mul(builder.mul(number, d), width)) for number in numbers]
             sums = [write.place(halves, builder.mul(number, width)) for number in numbers]
 
             def of_arms(j: Any) -> list[Any]:
@@ -59,7 +58,7 @@ def _weighing(count: int, groups: int) -> Callable[..., Any]:
                 write.store(result, sums[g])
             return context.get_dummy_value()
 
-        return types.void(triangle, _PLACE, _PLACE, arms, _PLACE, halves), generate
+        return types.void(triangle, _PLACE, _PLACE, arms, _PLACE, _PLACE, halves), generate
 
     return typed
 
@@ -87,24 +86,28 @@ def _turn(context: Any, features: Any, a: Any, b: Any, c: Any, e: Any, stop: Any
 
 
 @compiled_as(_weighing(1, 1))
-def weigh_line(triangle: Floats, at: int, i: int, arms: Floats, group: int, halves: Floats) -> None:
-    """Add what line i contributes to x' M x / 2 of the `ARMS` arms of a group, the columns of ``arms[group]``."""
-    x = arms[group]
-    halves[group] += (triangle[at : at + i] @ x[:i] + 0.5 * triangle[at + i] * x[i]) * x[i]
+def weigh_line(triangle: Floats, at: int, i: int, arms: Floats, d: int, group: int, halves: Floats) -> None:
+    """Add what line i contributes to x' M x / 2 of the `ARMS` arms of a group, columns of a table with d lines.
+
+    The tables of all groups stand one behind the other in `arms`, and their sums in `halves`.
+    """
+    x = arms.reshape(-1, d, ARMS)[group]
+    line = triangle[at : at + i] @ x[:i] + 0.5 * triangle[at + i] * x[i]
+    halves[group * ARMS : (group + 1) * ARMS] += line * x[i]
 
 
 @compiled_as(_weighing(4, 1))
-def weigh_lines(triangle: Floats, at: int, i: int, arms: Floats, group: int, halves: Floats) -> None:
+def weigh_lines(triangle: Floats, at: int, i: int, arms: Floats, d: int, group: int, halves: Floats) -> None:
     """As `weigh_line`, for lines i to i + 3."""
     for k in range(4):
-        weigh_line(triangle, at + k * i + k * (k + 1) // 2, i + k, arms, group, halves)
+        weigh_line(triangle, at + k * i + k * (k + 1) // 2, i + k, arms, d, group, halves)
 
 
 @compiled_as(_weighing(4, 2))
-def weigh_lines_twice(triangle: Floats, at: int, i: int, arms: Floats, group: int, halves: Floats) -> None:
+def weigh_lines_twice(triangle: Floats, at: int, i: int, arms: Floats, d: int, group: int, halves: Floats) -> None:
     """As `weigh_lines`, for a group and the next."""
     for each in (group, group + 1):
-        weigh_lines(triangle, at, i, arms, each, halves)
+        weigh_lines(triangle, at, i, arms, d, each, halves)
 
 
 @compiled_as(_turn)
