@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
 from driftbandit import UCB1, Change, DLinUCB, LinTS, LinUCB, Policy
 from driftbandit.core import (
@@ -53,6 +54,7 @@ def test_pools_of_other_types_and_layouts_become_contiguous_floats(pool):
         (np.ones(25), r"features: expected shape \(K, 25\), got \(25,\)"),
         (np.ones((0, 25)), "features: expected at least one candidate"),
         (None, r"features: expected shape \(K, 25\), got None"),
+        (csr_array(np.eye(25)), "got a sparse array; pass its toarray"),
         ([[1.0], [1.0, 2.0]], "rows of unequal length"),
         (np.full((1, 25), "a"), "features: expected real numbers"),
         (np.ones((1, 25), dtype=complex), "features: expected real numbers, got dtype complex128"),

@@ -132,6 +132,8 @@ def as_example(features: ArrayLike | None, dim: int) -> Floats:
 def _as_floats(features: ArrayLike | None, expected: str) -> Floats:
     if features is None:
         raise ValueError(f"features: {expected}, got None")
+    if hasattr(features, "toarray"):  # SciPy's
+        raise ValueError(f"features: {expected}, got a sparse array; pass its toarray(), or use DiagonalLinUCB")
     try:
         array = np.asarray(features)
     except ValueError as error:  # a ragged list

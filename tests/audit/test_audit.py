@@ -175,6 +175,9 @@ def test_many_missing_rewards_are_said(found):
         ([], "expected a file or folder, or --example"),
         (["nowhere.csv"], "nowhere.csv"),
         (["--example", "--policies", "linubc"], "did you mean 'linucb'"),
+        (["my.csv", "--example", "--items", "mine.csv"], "leave out LOG, --items"),
+        (["--example", "--logged", "uniform"], "leave out --logged"),
+        (["--example", "--no-tune", "--on", "ray"], "only the tuning runs there"),
     ],
 )
 def test_bad_arguments_get_one_line(arguments, message, tmp_path):

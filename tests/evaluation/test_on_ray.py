@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -251,6 +252,28 @@ class OwnError(Exception):
 
 def build_broken(brief):
     raise OwnError("this builder is broken", brief.dim)
+
+
+@pytest.mark.parametrize(
+    ("address", "message"),
+    [
+        ("127.0.0.1:{free}", "no Ray cluster answers at 127.0.0.1:{free}"),
+        ("ray://[::1]:{free}", "no Ray cluster answers"),
+        ("127.0.0.1:70000", "no Ray cluster answers"),
+        ("a-machine", "expected HOST:PORT, got 'a-machine'"),
+        (":6379", "expected HOST:PORT"),
+    ],
+)
+def test_an_address_where_nobody_answers_is_said_at_once(address, message):
+    """Ray itself tries for a quarter of an hour, and then names an address that nobody typed."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        free = server.getsockname()[1]
+    here = os.environ | {"RAY_ADDRESS": address.format(free=free)}
+    command = [SCRIPT, "compare", "--policies", "random", "--seeds", "1", "--horizon", "50", "--on", "ray"]
+    result = subprocess.run(command, capture_output=True, text=True, env=here, timeout=120, check=False)
+    assert result.returncode == 2, result.stderr
+    assert message.format(free=free) in result.stderr
+    assert "Traceback" not in result.stderr
 
 
 def test_an_error_is_the_same_as_locally(cluster):

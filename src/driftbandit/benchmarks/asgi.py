@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from statistics import median
 from typing import Any
 
+from driftbandit.benchmarks.options import no_options
 from driftbandit.evaluation.results import Table
 from driftbandit.extras import pip_install
 from driftbandit.serving.api.app import ASGI, App
@@ -145,4 +146,5 @@ def table(found: dict[str, tuple[float, float]]) -> Table:
 
 
 if __name__ == "__main__":
+    no_options(__doc__)
     print(table(measure()).markdown())

@@ -268,7 +268,10 @@ def main() -> None:
     parser.add_argument("--only", choices=_SHAPES, help="measure one policy")
     options = parser.parse_args()
     cuda = back_end()
-    xp = cuda.cupy()
+    try:
+        xp = cuda.cupy()
+    except ImportError as error:
+        raise SystemExit(str(error)) from error
     speed = copy_speed(xp)
     print(f"{xp.cuda.runtime.getDeviceProperties(0)['name'].decode()}; a copy moves {speed / 1e12:.2f} TB/s")
     print(f"{'policy':18}{'d':>4}{'arms':>6}{'million rounds/s':>18}{'share of the floor':>20}{'difference':>12}  plan")

@@ -6,8 +6,8 @@ a second of `encode_many`; with ``--alarms`` also whether a frozen encoder cause
 
 from __future__ import annotations
 
+import argparse
 import math
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -169,6 +169,9 @@ def _encode(encoder: Encoder, contexts: list[Record], pools: list[list[Record]])
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--alarms", action="store_true", help="count the alarms that a frozen encoder causes")
+    options = parser.parse_args()
     spent = measure()
     for name, microseconds in spent.items():
         share = np.mean(microseconds / spent[POLICY])
@@ -176,6 +179,6 @@ if __name__ == "__main__":
             f"{name:32} {np.mean(microseconds):7.1f} us  {share:.2f} of DriftUCB's, means of {len(microseconds)} turns"
         )
     print(f"{'encode_many':32} {rows_a_second():,.0f} rows a second")
-    if "--alarms" in sys.argv:
+    if options.alarms:
         totals = sum((Counter(false_alarms(seed)) for seed in range(20)), Counter[str]())
         print("alarms on 20 still worlds: " + ", ".join(f"{name} {totals[name]}" for name in false_alarms(0, 300)))

@@ -12,6 +12,7 @@ from typing import Any
 
 from driftbandit.batch import ManyScopes
 from driftbandit.batch.cuda import cupy
+from driftbandit.benchmarks.options import no_options
 from driftbandit.policies.linear.lints import LinTS
 from driftbandit.policies.linear.linucb import LinUCB
 
@@ -44,6 +45,11 @@ def rounds_per_second(policy: Any, dtype: Any, scopes: int = _SCOPES) -> float:
 
 def main() -> None:
     """Print a table in Markdown."""
+    no_options(__doc__)
+    try:
+        cupy()
+    except ImportError as error:
+        raise SystemExit(str(error)) from error
     print(f"| policy | features | stored as | million rounds a second, {_SCOPES:,} scopes, {_ARMS} arms |")
     print("|---|---:|---|---:|")
     for name, dim, build, dtype in _CASES:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from matplotlib.ticker import FuncFormatter, NullFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from driftbandit.plots import COLOURS, Picture
 
 _MARKERS = "osD^v"
+_WITHIN_A_DECADE = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 
 
 def _short(value: float) -> str:
     """A number as an axis shows it.
 
     >>> _short(400_000.0), _short(1_000.0)
-    ('400k', '1,000')
+    ('400k', '1k')
     """
-    return f"{value / 1000:,.0f}k" if value >= 10_000 else f"{value:,.0f}"
+    return f"{value / 1000:,.0f}k" if value >= 1_000 and value % 1_000 == 0 else f"{value:,.0f}"
 
 
 def draw(panels: Mapping[str, Mapping[str, Sequence[tuple[int, float]]]]) -> Picture:
@@ -45,7 +46,11 @@ def draw(panels: Mapping[str, Mapping[str, Sequence[tuple[int, float]]]]) -> Pic
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
         axes.yaxis.set_minor_formatter(NullFormatter())
         low, high = axes.get_ylim()
-        axes.set_ylim(10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(math.log10(high)))  # whole decades
+        if high < 10.0 * low:  # no power of ten, or one, would be labelled
+            axes.set_ylim(low / 1.5, high * 1.5)
+            axes.yaxis.set_major_locator(LogLocator(subs=_WITHIN_A_DECADE))
+        else:
+            axes.set_ylim(10.0 ** math.floor(math.log10(low)), 10.0 ** math.ceil(math.log10(high)))  # whole decades
         first = next(iter(curves.values()))
         if len(first) <= 6:
             axes.set_xticks([size for size, _ in first])

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from driftbandit.batch import ManyScopes
+from driftbandit.benchmarks.options import no_options
 from driftbandit.core import Floats
 from driftbandit.evaluation.results import Table
 from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
@@ -140,4 +141,5 @@ def many_scopes_table(times: Mapping[str, Mapping[str, float]], dim: int = 25, a
 
 
 if __name__ == "__main__":
+    no_options(__doc__)
     print(many_scopes_table(measure()).markdown())

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from driftbandit.batch.objects import choose_each, learn_each
+from driftbandit.benchmarks.options import at_least_one
 from driftbandit.core import Floats
 from driftbandit.evaluation.results import Table
 from driftbandit.policies.choosing_memory.driftucb import DriftUCB
@@ -111,6 +112,6 @@ def objects_table(times: dict[Case, dict[int, Times]]) -> Table:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--threads", type=at_least_one, nargs="+", default=[1, 2])
     chosen = parser.parse_args()
     print(objects_table({case: measure(case, chosen.threads) for case in CASES}).markdown())

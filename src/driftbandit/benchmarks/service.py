@@ -6,6 +6,7 @@ the same number of connections, in turns.
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import os
@@ -217,7 +218,9 @@ def memory(decisions: int = 1_000_000, *, steps: int = 10) -> list[float]:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["memory"]:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", nargs="?", choices=["memory"], help="measure memory instead of speed")
+    if parser.parse_args().what:
         print("MB after each 100,000 decisions:", " ".join(f"{value:.0f}" for value in memory()))
     else:
         for name, value in measure().items():

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from driftbandit.benchmarks.options import no_options
 from driftbandit.logs import Events
 from driftbandit.policies.linear.linucb import LinUCB
 
@@ -77,6 +78,7 @@ def _by_hand(policy: LinUCB, log: list[Events]) -> None:
 
 
 if __name__ == "__main__":
+    no_options(__doc__)
     alone, everything, by_hand = measure()
     print("LinUCB, 25 features, ten candidates: shadow value with the reward model")
     print(f"  alone                   {alone:>10,.0f} events a second")

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from driftbandit.benchmarks.options import no_options
 from driftbandit.serving.loop.config import LoopConfig, Plan, builder
 from driftbandit.serving.loop.slab import Slab, pack
 from driftbandit.serving.stores.rows import Batch, ModelRow
@@ -122,4 +123,5 @@ def table() -> str:
 
 
 if __name__ == "__main__":
+    no_options(__doc__)
     print(table())

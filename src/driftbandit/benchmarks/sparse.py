@@ -19,6 +19,7 @@ import numpy as np
 from scipy import sparse
 
 from driftbandit.benchmarks.gathered_linucb import GatheredLinUCB
+from driftbandit.benchmarks.options import at_least_one
 from driftbandit.core import Floats, Ints, unknown_name
 from driftbandit.evaluation.results import Table, number_of
 from driftbandit.features import Category, Encoder, Tags
@@ -283,8 +284,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--worlds", default=",".join(WORLDS), help="some of %(default)s")
     parser.add_argument("--seed", type=int, default=FIRST_SEED, help="first seed")
-    parser.add_argument("--seeds", type=int, default=10, help="how many")
-    parser.add_argument("--rounds", type=int, help="rounds per run, by default as many as the world has")
+    parser.add_argument("--seeds", type=at_least_one, default=10, help="how many")
+    parser.add_argument("--rounds", type=at_least_one, help="rounds per run, by default as many as the world has")
     parser.add_argument("--tune", action="store_true", help="print the regret of all settings on the tuning seeds")
     given = parser.parse_args()
     names = given.worlds.split(",")

@@ -20,7 +20,8 @@ from driftbandit.policies.choosing_memory.driftucb import DriftUCB
 from driftbandit.policies.linear.linucb import LinUCB
 
 ROUNDS = 5000
-REPEATS = 3
+SECONDS = 1.0  # of a run, about, where there may be fewer rounds
+LEAST_RUNS, MOST_RUNS = 3, 20  # of each policy: many short ones, so that one of them meets a quiet machine
 
 _NOISE = 0.1
 _MEMBERS = 3
@@ -101,6 +102,15 @@ def play(player: Player, stream: Stream, rounds: int, seconds: float = float("in
     return (time.perf_counter() - started) / played
 
 
+def runs_of(seconds: float) -> int:
+    """How many runs to make if each takes so long.
+
+    >>> runs_of(0.001), runs_of(0.5), runs_of(5.0)
+    (20, 6, 3)
+    """
+    return min(max(int(LEAST_RUNS * SECONDS / seconds), LEAST_RUNS), MOST_RUNS)
+
+
 class Nobody:
     """Does nothing, to measure the cost of the benchmark's own loop, which is subtracted."""
 
@@ -114,7 +124,7 @@ class Nobody:
 def measure(
     sizes: Sequence[tuple[int, int]], *, seed: int = 0, peers: bool = True, rounds: int = ROUNDS
 ) -> dict[str, dict[tuple[int, int], float]]:
-    """Microseconds per choose + learn, by name and size: the best of three runs, taken in turns.
+    """Microseconds per choose + learn, by name and size: the best of several runs, taken in turns.
 
     A size is a number of features and a number of arms per round.
     Every run starts from an untrained model. Peers, which are slow, play for two seconds at each size.
@@ -126,7 +136,8 @@ def measure(
         for build in makers.values():  # compile and warm up
             play(build(dim, arms), stream, 20)
         best = dict.fromkeys(makers, float("inf"))
-        for _ in range(REPEATS):
+        slowest = max(play(build(dim, arms), stream, min(rounds, 20)) for build in makers.values())
+        for _ in range(runs_of(slowest * rounds)):
             for name, build in makers.items():
                 best[name] = min(best[name], play(build(dim, arms), stream, rounds))
         if peers:
@@ -166,5 +177,6 @@ def speed_table(times: dict[str, dict[tuple[int, int], float]], rounds: int = RO
         "Microseconds per choose + learn, and how many times faster than NumPy",
         ("policy", *(f"d={dim}, K={arms}" for dim, arms in sizes)),
         tuple((name, *(cell(name, size) for size in sizes)) for name in times),
-        f"Best of {REPEATS} runs of {rounds:,} rounds from an untrained model, taken in turns in one process.",
+        f"Best of {LEAST_RUNS} to {MOST_RUNS} runs of {rounds:,} rounds from an untrained model, taken in turns in one "
+        "process.",
     )

@@ -21,8 +21,6 @@ YOUNG = (1, 10, 25, 50, 99)
 
 _DIM = 25  # features of the scope whose bytes are counted
 _TRAINING = 1_000  # rounds before a trained model is timed
-_SECONDS = 1.0  # of a run; short runs suffice for ratios of this size
-_TURNS = 20  # most runs of each policy; many short ones, so that one of them meets a quiet machine
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,6 @@ def young_bytes(rewards: int, dim: int = _DIM) -> tuple[int, int]:
 def _ratio(slow: str, fast: str, size: tuple[int, int], rounds: int, seed: int, training: int = 0) -> float:
     """How many times as long `slow` takes as `fast`: the best of several runs each, taken in turns.
 
-    There are at least three runs of each, and as many as `slow` plays in three times `_SECONDS`, up to `_TURNS`.
     Each run starts from an untrained model, or goes on with one that has played `training` rounds.
     """
     makers = {"loop": lambda dim, arms: speed.Nobody(), **speed.BASELINES, **speed.OURS}
@@ -98,12 +95,11 @@ def _ratio(slow: str, fast: str, size: tuple[int, int], rounds: int, seed: int, 
     for name in best:  # compile and warm up
         speed.play(makers[name](*size), stream, min(rounds, 20))
     once = speed.play(makers[slow](*size), stream, min(rounds, 20))
-    rounds = max(1, min(rounds, int(_SECONDS / once)))
-    turns = min(max(int(speed.REPEATS * _SECONDS / (once * rounds)), speed.REPEATS), _TURNS)
+    rounds = max(1, min(rounds, int(speed.SECONDS / once)))
     players = {name: makers[name](*size) for name in best}
     for name in players if training else ():
         speed.play(players[name], stream, min(training, 50 * rounds))
-    for _ in range(turns):
+    for _ in range(speed.runs_of(once * rounds)):
         for name in best:
             player = players[name] if training else makers[name](*size)
             best[name] = min(best[name], speed.play(player, stream, rounds))
@@ -121,8 +117,8 @@ def tables(found: Wide) -> Sequence[Table]:
             "How many times faster than NumPy LinUCB is",
             named(found.numpy_over_linucb),
             (tuple(f"{value:.2g}×" for value in found.numpy_over_linucb.values()),),
-            f"Choose + learn from an untrained model: best of {speed.REPEATS} to {_TURNS} runs of at most a second, "
-            "taken in turns.",
+            f"Choose + learn from an untrained model: best of {speed.LEAST_RUNS} to {speed.MOST_RUNS} runs of at most a "
+            "second, taken in turns.",
         ),
         Table(
             "How many times as long as LinUCB DriftUCB takes",

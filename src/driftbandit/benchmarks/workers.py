@@ -24,6 +24,7 @@ from statistics import median
 from driftbandit.arena.entrants import entrants
 from driftbandit.arena.league import play_all
 from driftbandit.arena.scenarios import SCENARIOS
+from driftbandit.benchmarks.options import at_least_one
 from driftbandit.evaluation.results import Table
 from driftbandit.evaluation.workers import On
 
@@ -56,17 +57,21 @@ def measure(places: Sequence[On], seeds: int, turns: int) -> dict[str, tuple[flo
     runs: dict[str, list[list[float]]] = {name: [[], []] for name in (*places, PROGRAMS)}
     with ProcessPoolExecutor(2, get_context("spawn")) as programs:
 
+        def alone(on: On, count: int, seeds: int) -> float:
+            # not here: where Ray is connected, local workers begin as new processes instead of forks
+            return programs.submit(seconds, on, count, seeds).result() if on == "local" else seconds(on, count, seeds)
+
         def together(count: int, seeds: int) -> float:
             each = list(programs.map(seconds, *zip(*[("local", 1, seeds)] * count, strict=True)))
             return sum(each) / count**2
 
         together(2, 2)
         for on in places:
-            seconds(on, 2, 2)
+            alone(on, 2, 2)
         for _ in range(turns):
             for count in (1, 2):
                 for on in places:
-                    runs[on][count - 1].append(seconds(on, count, seeds))
+                    runs[on][count - 1].append(alone(on, count, seeds))
                 runs[PROGRAMS][count - 1].append(together(count, seeds))
     return {name: (median(one), median(two)) for name, (one, two) in runs.items()}
 
@@ -82,8 +87,8 @@ def table(found: dict[str, tuple[float, float]]) -> Table:
 def main() -> None:
     """Measure and print the table."""
     parser = argparse.ArgumentParser(prog="python -m driftbandit.benchmarks.workers", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=SEEDS)
-    parser.add_argument("--turns", type=int, default=TURNS)
+    parser.add_argument("--seeds", type=at_least_one, default=SEEDS)
+    parser.add_argument("--turns", type=at_least_one, default=TURNS)
     given = parser.parse_args()
     if any(os.environ.get(name) != "1" for name in THREADS):  # read when NumPy is imported, which has happened
         command = [sys.executable, "-m", __spec__.name, *sys.argv[1:]]

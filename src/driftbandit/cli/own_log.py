@@ -57,7 +57,12 @@ def audit(
         from driftbandit.logs import read_log
         from driftbandit.policies.registry import REGISTRY
 
+        if on == "ray" and not tune:
+            raise ValueError("--on ray: only the tuning runs there; leave out --no-tune, or --on ray")
         if example:
+            given = {"LOG": log, "--items": items, "--columns": columns, "--logged": logged}
+            if unused := [name for name, value in given.items() if value is not None]:
+                raise ValueError(f"--example: makes up a log of its own; leave out {', '.join(unused)}")
             log, items = write_example(out, seed)
         elif log is None:
             raise ValueError("log: expected a file or folder, or --example")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import pickle
+import socket
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,9 @@ _AT_ONCE = 1000
 
 _PATIENCE = 1.0
 """Seconds for cancelled jobs to stop before their workers are ended."""
+
+_ANSWER = 10.0
+"""Seconds for a cluster to take a connection. Ray itself would try for many minutes."""
 
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # reports nothing to its makers
@@ -122,6 +126,8 @@ def connected() -> Any:
     ------
     ImportError
         If Ray is not installed.
+    ConnectionError
+        If nothing answers where `RAY_ADDRESS` says.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)  # read when Ray is imported
@@ -133,8 +139,24 @@ def connected() -> Any:
             "if pip finds none, Ray does not support this Python yet"
         ) from error
     if not ray.is_initialized():
+        _knock(os.environ.get("RAY_ADDRESS", ""))
         ray.init(include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     return ray
+
+
+def _knock(address: str) -> None:
+    """Raise an error in one line if `address` names a cluster, and nobody answers there."""
+    if address in ("", "auto", "local"):  # Ray finds a cluster on this machine, or starts one
+        return
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        raise ValueError(f"RAY_ADDRESS: expected HOST:PORT, got {address!r}")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=_ANSWER).close()
+    except (OSError, OverflowError) as error:
+        raise ConnectionError(
+            f"RAY_ADDRESS: no Ray cluster answers at {address} ({error}); unset it to start one on this machine"
+        ) from error
 
 
 def _result(ray: Any, done: Any) -> Any:
