@@ -117,8 +117,8 @@ def tables(found: Wide) -> Sequence[Table]:
             "How many times faster than NumPy LinUCB is",
             named(found.numpy_over_linucb),
             (tuple(f"{value:.2g}×" for value in found.numpy_over_linucb.values()),),
-            f"Choose + learn from an untrained model: best of {speed.LEAST_RUNS} to {speed.MOST_RUNS} runs of at most a "
-            "second, taken in turns.",
+            f"Choose + learn from an untrained model: best of {speed.LEAST_RUNS} to {speed.MOST_RUNS} runs of at most "
+            "a second, taken in turns.",
         ),
         Table(
             "How many times as long as LinUCB DriftUCB takes",
