@@ -33,6 +33,8 @@ LARGEST = 1e100
 _FLOAT64 = np.dtype(np.float64)
 _INT64 = np.dtype(np.int64)
 _WORD = (1 << 64) - 1
+_FARTHEST = 1e50  # largest weight that can be believed: the square of its square is still a number
+_SYMMETRIC = 1e-6  # by how much entries that should be equal may differ, as a share of the largest
 _LARGEST_DIM = 50_000  # a model with this many features takes 10 GB
 _LONGEST_SCOPE = 100
 
@@ -251,15 +253,20 @@ def as_belief(mean: ArrayLike, spread: ArrayLike, noise: float, dim: int) -> tup
     Whether `spread` is positive definite is not checked here.
     """
     arrays = []
-    for name, given, shape in (("mean", mean, (dim,)), ("spread", spread, (dim, dim))):
+    for name, given, shape, most in (("mean", mean, (dim,), _FARTHEST), ("spread", spread, (dim, dim), _FARTHEST**2)):
         try:
             array = np.array(given, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{name}: expected real numbers of shape {shape} ({error})") from error
-        if array.shape != shape or not np.isfinite(array).all():
-            raise ValueError(f"{name}: expected finite numbers of shape {shape}, got {given!r}")
+        if array.shape != shape or not (np.abs(array) <= most).all():
+            raise ValueError(f"{name}: expected numbers of at most {most:g} in size, of shape {shape}, got {given!r}")
         arrays.append(array)
-    return arrays[0], arrays[1], as_number("noise", noise, 0.0, open_low=True)
+    if np.abs(arrays[1] - arrays[1].T).max() > _SYMMETRIC * np.abs(arrays[1]).max():
+        raise ValueError(f"spread: expected a symmetric matrix, got {spread!r}")
+    noise = as_number("noise", noise, _FARTHEST**-2, _FARTHEST**2)
+    if np.abs(arrays[1]).max() > _FARTHEST**2 * noise:
+        raise ValueError(f"noise: expected at least {_FARTHEST**-2:g} times the largest spread, got {noise}")
+    return arrays[0], arrays[1], noise
 
 
 def as_dim(dim: int) -> int:

@@ -71,10 +71,7 @@ class Stateful:
             If an array is missing, unknown, of another shape or type, or inconsistent; then nothing is changed.
         """
         before = self.state()
-        try:
-            given = {name: np.asarray(state[name]) for name in state.keys()}  # noqa: SIM118 (an open .npz file has no items)
-        except (AttributeError, ValueError) as error:
-            raise ValueError(f"state: expected a mapping of names to arrays ({error})") from error
+        given = as_arrays(state)
         if missing := sorted(before.keys() - given.keys()):
             raise ValueError(f"state: missing {', '.join(missing)}")
         if unknown := sorted(given.keys() - before.keys()):
@@ -122,6 +119,17 @@ class Stateful:
         return copy.deepcopy(self)  # two policies that share arrays would learn from each other's rewards
 
 
+def as_arrays(state: Mapping[str, ArrayLike]) -> dict[str, NDArray[Any]]:
+    """The arrays of a state by name, or ValueError if it is no mapping of names to arrays."""
+    try:
+        given = {name: np.asarray(state[name]) for name in state.keys()}  # noqa: SIM118 (an open .npz file has no items)
+    except (AttributeError, ValueError) as error:
+        raise ValueError(f"state: expected a mapping of names to arrays ({error})") from error
+    if strange := [name for name in given if not isinstance(name, str)]:
+        raise ValueError(f"state: expected a mapping of names to arrays, got {strange[0]!r} among the names")
+    return given
+
+
 def _check_array(name: str, array: NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...], grows: bool) -> None:
     expected = ("n", *shape[1:]) if grows else shape
     fits = array.ndim == len(shape) and (array.shape[1:] == shape[1:] if grows else array.shape == shape)
@@ -147,13 +155,18 @@ def generator_words(generator: Generator) -> Ints:
     return np.array(words, dtype=np.uint64).view(np.int64)
 
 
+def check_words(words: Ints) -> None:
+    """Raise ValueError unless `generator_words` may have packed these."""
+    if not 0 <= words[4] <= 1 or not 0 <= words[5] < 1 << 32:
+        raise ValueError("state: generator: the words do not describe a PCG64 generator")
+
+
 def set_generator(generator: Generator, words: Ints) -> None:
     """Take back what `generator_words` packed, or raise ValueError."""
+    check_words(words)
     state_low, state_high, inc_low, inc_high, has_half, half = (
         int(word) for word in np.ascontiguousarray(words).view(np.uint64)
     )
-    if has_half > 1 or half >= 1 << 32:
-        raise ValueError("state: generator: the words do not describe a PCG64 generator")
     generator.bit_generator.state = {
         "bit_generator": "PCG64",
         "state": {

@@ -49,7 +49,8 @@ def as_counts(name: str, values: ArrayLike, length: int | None, least: int) -> I
         raise ValueError(f"{name}: expected shape ({'n' if length is None else length},), got {array.shape}")
     if len(array) and (array.min() < least or array.max() > np.iinfo(np.int64).max):
         raise ValueError(f"{name}: expected whole numbers of at least {least}, got {array.min()}")
-    return np.ascontiguousarray(array, dtype=np.int64)
+    # Writeable too, although nothing is written: for read-only arrays, another type, kernels are compiled anew.
+    return np.require(array, np.int64, ["C", "A", "W"])
 
 
 def as_offsets(features: ArrayLike, counts: ArrayLike | None, length: int, dim: int) -> tuple[Floats, Ints]:
@@ -64,21 +65,20 @@ def as_offsets(features: ArrayLike, counts: ArrayLike | None, length: int, dim: 
         features, each = array.reshape(-1, dim), np.full(length, array.shape[1])
     else:
         each = as_counts("counts", counts, length, 1)
-    offsets = np.append(0, np.cumsum(each))
     if not length:
-        return np.zeros((0, dim)), offsets
-    pools = as_pool(features, dim)
-    if len(pools) != offsets[-1]:
-        raise ValueError(f"features: expected {offsets[-1]} rows, as counts add up to, got {len(pools)}")
-    return pools, offsets
+        return np.zeros((0, dim)), np.zeros(1, dtype=np.int64)
+    pools, total = as_pool(features, dim), each.sum(dtype=np.float64)  # as integers, they might not fit
+    if len(pools) != total:
+        raise ValueError(f"features: expected {total:.0f} rows, as counts add up to, got {len(pools)}")
+    return pools, np.append(0, np.cumsum(each))
 
 
 def as_rewards(rewards: ArrayLike, length: int, low: float, high: float) -> Floats:
     """Turn rewards into a float64 array of shape (n,) within the bounds, or raise ValueError."""
     try:
         array = np.asarray(rewards)
-        values = np.ascontiguousarray(array, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+        values = np.require(array, np.float64, ["C", "A", "W"])
+    except (TypeError, ValueError, OverflowError) as error:
         raise ValueError(f"rewards: expected {length} numbers ({error})") from error
     if array.dtype.kind not in "fiub" and array.size:
         raise ValueError(f"rewards: expected numbers, got dtype {array.dtype}")

@@ -58,6 +58,8 @@ class DLinUCBShelf(Shelf):
             raise ValueError("state: banks, ledgers, rooms, count and leader contradict each other")
         if (ledgers[:, :, windows.AGE] < 0).any() or (counts > self.policy.max_members).any():
             raise ValueError("state: ledgers: ages must not be negative, nor members more than max_members")
+        if (arrays["spawned"] < 0).any():
+            raise ValueError("state: spawned: expected counts")
         self._banks, self._ledgers, self._rooms = banks, ledgers, rooms
         self._counters = {name: arrays[name] for name in _COUNTERS}
 

@@ -13,7 +13,7 @@ from driftbandit.core import Change, Ints
 from driftbandit.kernels import many
 from driftbandit.kernels.driftucb import drift, frames
 from driftbandit.kernels.driftucb.scales import ALARM_AGE, ALARM_EVIDENCE, COLUMNS, TRIED
-from driftbandit.policies.choosing_memory.driftucb import DriftUCB, alarm_of, room_for
+from driftbandit.policies.choosing_memory.driftucb import DriftUCB, alarm_of, check_memos, room_for
 
 
 class DriftUCBShelf(Shelf):
@@ -48,10 +48,12 @@ class DriftUCBShelf(Shelf):
         tried, columns = memos[:, TRIED], memos[:, COLUMNS]
         dim = self.policy.dim
         young = tried < frames.TRIAL
-        fits = (rooms >= 0).all() and rooms.sum() == len(seen) and (tried[young] <= rooms[young]).all()
+        fits = ((rooms >= 0) & (rooms <= frames.TRIAL)).all() and rooms.sum() == len(seen)
+        fits = fits and (tried[young] <= rooms[young]).all()
         if not fits or not ((tried >= 0) & (tried <= frames.TRIAL)).all() or not np.isin(columns, (dim, dim + 1)).all():
             raise ValueError("state: memos, seen and rooms contradict each other")
         experts = len(self.policy.memory)
+        check_memos(memos, experts)
         if not all(drift.is_sound(memo, bank, experts) for memo, bank in zip(memos, arrays["banks"], strict=True)):
             raise ValueError("state: banks: expected counts of rewards that fit into them")
         self._memos, self._banks = memos, arrays["banks"]

@@ -14,6 +14,7 @@ from driftbandit.models.ridge import RidgeModel
 from driftbandit.models.thompson import ThompsonModel
 from driftbandit.policies.linear.lints import LinTS
 from driftbandit.policies.linear.linucb import LinUCB
+from driftbandit.state import check_words
 
 
 class LinearShelf(Shelf):
@@ -45,6 +46,8 @@ class LinearShelf(Shelf):
         return {"rows": self._rows, "rounds": self.rounds, **words}
 
     def _take(self, arrays: Arrays) -> None:
+        for words in arrays["words"] if self.draws else ():
+            check_words(words)
         self._rows = arrays["rows"]
         self._words = arrays["words"] if self.draws else self._words
 

@@ -7,6 +7,7 @@ rewards, the replay of a log. On the CPU its answers are those of `PerScope`, bi
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -105,6 +106,9 @@ class ManyScopes:
         on_gpu = device == "cuda"
         self._shelf = _SHELVES[type(policy)](policy, 1 if on_gpu else self.size)
         self._gpu = _on_gpu(self._shelf, self.size, self.threads, self._bounds, dtype) if on_gpu else None
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)  # two that share arrays would learn from each other's rewards
 
     @staticmethod
     def can_hold(policy: object) -> bool:
@@ -210,9 +214,19 @@ class ManyScopes:
         """Learn the last rewards, then choose the next arms: `learn_many` and `choose_many` for the same scopes.
 
         On a GPU this is one pass over the arrays instead of two.
+
+        Raises
+        ------
+        ValueError
+            If something is wrong with the arguments; then nothing was learned.
+        NotLearned
+            As in `learn_many`; then nothing was chosen.
         """
         if self._gpu is not None:
             return self._gpu.step(scopes, played, rewards, features, counts)
+        who = np.arange(self.size) if scopes is None else as_scopes(scopes, self.size)
+        pools, _ = as_offsets(features, counts, len(who), self.dim)
+        check_squares(pools, self._shelf.largest_square(), self.threads)
         return self.learn_many(scopes, played, rewards), self.choose_many(scopes, features, counts)
 
     def policy_of(self, scope: int) -> Any:
@@ -228,10 +242,12 @@ class ManyScopes:
         mine = self._shelf.policy
         if type(policy) is not type(mine) or policy.settings() != mine.settings():
             raise ValueError(f"policy: expected a {mine!r} with the same settings, got {policy!r}")
+        state = policy.state()
+        copy.copy(mine).restore(state)  # or it says what does not fit
         if self._gpu is None:
-            self._shelf.put_state(number, policy.state())
+            self._shelf.put_state(number, state)
         else:
-            self._gpu.scopes.on_desk(number).put_state(0, policy.state())
+            self._gpu.scopes.on_desk(number).put_state(0, state)
             self._gpu.scopes.from_desk(number)
 
     def refresh(self) -> int:

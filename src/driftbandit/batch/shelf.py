@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from driftbandit.batch.turns import Turns
 from driftbandit.core import Change, Floats, Ints
-from driftbandit.state import ChangeLog
+from driftbandit.state import ChangeLog, as_arrays
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -61,7 +61,7 @@ class Shelf(Turns, ABC):
         Arrays named ``log.<scope>.<part>`` are the logs of changes.
         """
         mine = self.arrays()
-        given = {name: np.array(arrays[name], order="C") for name in arrays}
+        given = {name: np.array(array, order="C") for name, array in as_arrays(arrays).items()}
         logs = {name: given.pop(name) for name in list(given) if name.startswith("log.")}
         if given.keys() != mine.keys():
             raise ValueError(f"state: expected {', '.join(mine)}, got {', '.join(given)}")
@@ -84,10 +84,10 @@ class Shelf(Turns, ABC):
     def _read_logs(self, given: Arrays) -> dict[int, ChangeLog]:
         parts: dict[int, dict[str, NDArray[Any]]] = {}
         for name, array in given.items():
-            _, number, part = name.split(".")
-            parts.setdefault(int(number), {})[part] = array
-        if any(not 0 <= scope < self.size for scope in parts):
-            raise ValueError(f"state: log: expected scopes from 0 to {self.size - 1}, got {max(parts)}")
+            _, number, *rest = name.split(".")
+            if len(rest) != 1 or not number.isdecimal() or int(number) >= self.size:
+                raise ValueError(f"state: log: expected log.SCOPE.PART with scopes below {self.size}, got {name}")
+            parts.setdefault(int(number), {})[rest[0]] = array
         return {scope: self.new_log().restore(log) for scope, log in parts.items()}
 
     def new_log(self) -> ChangeLog:
@@ -133,7 +133,7 @@ class Shelf(Turns, ABC):
     def put_state(self, scope: int, state: Arrays) -> None:
         """Take a scope's policy from its state, which must be valid."""
         self.rounds[scope] = int(state["rounds"])
-        if int(state["log.total"]) != self.policy._log.total or scope in self.logs:
+        if int(state["log.total"]) or self.policy._log.total or scope in self.logs:
             parts = {name.removeprefix("log."): state[name] for name in state if name.startswith("log.")}
             self.logs[scope] = self.new_log().restore(parts)
         self._put_parts(scope, state)

@@ -1,5 +1,7 @@
 """DriftUCB: told nothing, it must find the scale, the noise, the shifts, and no shift where there is none."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -407,3 +409,27 @@ def test_many_rewards_stop_before_one_that_is_not_usable(start):
 def test_many_rewards_must_fit(rewards):
     with pytest.raises(ValueError, match=r"rewards: expected 2 finite numbers"):
         DriftUCB(2).learn_many(np.ones((2, 2)), np.array(rewards))
+
+
+@pytest.mark.parametrize("dim", [1, 3])
+@pytest.mark.parametrize("power", [4, 8, 9, 12, 30, 60])
+def test_what_a_policy_learned_can_be_restored_whatever_it_was_shown(dim, power):
+    """Features that grow by many powers of ten among the first ones once made covariances negative."""
+    for seed in range(8):
+        rng = np.random.default_rng([seed, dim, power])
+        policy = DriftUCB(dim)
+        for t in range(60):
+            scale = 10.0**power if rng.random() < 0.2 and t else 1.0
+            x = scale * rng.standard_normal(dim)
+            with contextlib.suppress(ValueError):  # too large for what it knows
+                policy.learn(x, float(rng.integers(2)))
+        copied = DriftUCB(dim).restore(policy.state())
+        pool = rng.standard_normal((5, dim))
+        assert copied.choose(pool) == policy.choose(pool)
+
+
+def test_features_that_grow_a_hundred_millionfold_leave_a_sound_state():
+    policy = DriftUCB(1)
+    for x, reward in zip([0.5, 1e8, 1e9], [1.0, 1.0, 0.0], strict=True):
+        policy.learn([x], reward)
+    assert DriftUCB(1).restore(policy.state()).choose([[1.0], [-1.0]]) == policy.choose([[1.0], [-1.0]])

@@ -1,6 +1,9 @@
 """DiagonalLinUCB: its rule, and sparse features beside dense ones."""
 
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -179,6 +182,73 @@ def test_bad_sparse_pools_are_named_and_change_nothing(pool, message):
         with pytest.raises(ValueError, match=message):
             ask(pool)
     assert snapshot(policy) == before
+
+
+def spoiled(form, name, values):
+    """A pool in some other format than CSR, with one of its arrays replaced."""
+    pool = sparse.csr_array(np.eye(2, DIM)).asformat(form)
+    if form == "coo":
+        pool.coords = (np.array(values), pool.coords[1]) if name == "row" else (pool.coords[0], np.array(values))
+    else:
+        setattr(pool, name, np.array(values, dtype=getattr(pool, name).dtype))
+    return pool
+
+
+SPOILED = (
+    ("csc", "indices", [0, 10**7]),
+    ("csc", "indices", [0, -(10**7)]),
+    ("csc", "indptr", [0, 10**6] + [10**6] * 11),
+    ("bsr", "indices", [0, 10**7]),
+    ("bsr", "indptr", [0, 10**6, 10**7]),
+    ("coo", "row", [0, 10**9]),
+    ("coo", "row", [0]),
+    ("coo", "col", [0, -1]),
+)
+
+
+def test_formats_that_scipy_would_convert_unchecked_are_refused():
+    """SciPy's conversion reads and writes where such indices lead, which ends the process: so, in another one."""
+    code = (
+        "from tests.policies.linear.test_diagonal_linucb import DIM, SPOILED, DiagonalLinUCB, spoiled\n"
+        "for case in SPOILED:\n"
+        "    try:\n"
+        "        print(DiagonalLinUCB(DIM).choose(spoiled(*case)))\n"
+        "    except ValueError as error:\n"
+        "        print(error)\n"
+    )
+    root = Path(__file__).parents[3]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=root, check=False)
+    assert done.returncode == 0, done.stderr[-500:]
+    said = done.stdout.splitlines()
+    assert len(said) == len(SPOILED)
+    assert all(line.startswith("features: expected a sound ") for line in said), said
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("indices", np.zeros((1, 2), dtype=np.int32)),
+        ("indices", np.array(3)),
+        ("indices", np.array([0.5, 1.0])),
+        ("indices", ["a", "b"]),
+        ("data", np.ones((1, 2))),
+        ("data", None),
+        ("indptr", np.array(2)),
+        ("indptr", [0, 1, 1.5]),
+    ],
+)
+def test_arrays_of_another_kind_are_refused(name, value):
+    pool = sparse.csr_array(np.eye(2, DIM))
+    setattr(pool, name, value)
+    with pytest.raises(ValueError, match="features: expected"):
+        DiagonalLinUCB(DIM).choose(pool)
+
+
+def test_repeated_small_integers_add_up_as_numbers():
+    pool = sparse.csr_array((np.array([100, 100, 50], dtype=np.int8), np.array([1, 1, 1]), [0, 2, 3]), shape=(2, DIM))
+    policy = DiagonalLinUCB(DIM, ridge=1e4)
+    policy.learn(sparse.csr_array(np.eye(1, DIM, 1)), 1.0)
+    assert policy.choose(pool) == 0, "200 is more than 50"
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,10 @@
 // The models (elder, incumbent, experts, rungs) pass through two buffers one after the other, the next one on its way
 // while one learns. What follows from all their errors is computed behind the pass, with a lane for each model.
 
-// How a model drifts: theta becomes keep * theta + pull * elder, a covariance P becomes fade * P + lift * units^2.
+// How a model drifts: theta becomes keep * theta + pull * elder, a covariance P becomes fade * P + lift * units^2. The
+// noise of its rewards is at least `least` times the variance of the arm's mean.
 struct Drift {
-    double keep, fade, lift, pull;
+    double keep, fade, lift, pull, least;
 };
 
 // Let one model drift, then learn; the error and its variance, which is `noise` plus that of the arm's mean.
@@ -33,7 +34,7 @@ __device__ void learn_model(double* row, int columns, const double* x, double* z
     square = group_sum(square);
     __syncwarp();
     error = reward - mean;
-    variance = noise + larger(square, 0.0);
+    variance = larger(noise, drift.least * square) + larger(square, 0.0);
     const double share = 1.0 / variance, step = error * share;
     for (int i = group_lane(); i < columns; i += GROUP) {
         const double mine = z[i], factor = share * mine;
@@ -139,10 +140,10 @@ __device__ __forceinline__ void Round::learn_models() {
         __syncwarp();
         double* row = rows + buffer * RUNG;
         const bool acts = now >= 1 && now < FIRST_RUNG, expert = now >= 2 && now < FIRST_RUNG;
-        Drift drift = {1.0, 1.0, 0.0, 0.0};
+        Drift drift = {1.0, 1.0, 0.0, 0.0, 0.0};
         if (expert) {
             const double keep = rules[KEEP + now - 2], fade = keep * keep;
-            drift = {keep, fade, (1.0 - fade) * EXPERT_SPREAD * memo[TASTE], (1.0 - keep) * memo[SHRINK]};
+            drift = {keep, fade, (1.0 - fade) * EXPERT_SPREAD * memo[TASTE], (1.0 - keep) * memo[SHRINK], CANCELLED};
         }
         if (acts) {
             double trace = 0.0;

@@ -41,7 +41,7 @@ constexpr double CLICK_LEAST_PRIOR = 0.5, CLICK_MISFITS = 0.02;
 constexpr int SMALL = 32, SHOWN = 8;
 constexpr double LIGHT = 1e-3, PICKS = 0.98, SLACK = 1.25, CLICK_EXPLORE = 0.8, FREEDOM = 5.0, CLICK_FREEDOM = 50.0;
 constexpr double LEAST_CHANCE = 0.2, FADE = 2000.0, CLICK_SHARE = 0.3, LARGEST_LOG = 700.0;
-constexpr double EXPERT_SPREAD = 0.3, BELIEVES = 64.0, TRIAL = 256.0;
+constexpr double EXPERT_SPREAD = 0.3, CANCELLED = 1e-12, BELIEVES = 64.0, TRIAL = 256.0;
 constexpr double WITHOUT_BEST = 3.0, ERROR_CAP = 200.0, CLICK_BIRTHS = 100.0, CLICK_TELLING = 4.0, TELLING = 20.0;
 constexpr double MATERIAL = 1e-4, LEAST_RIDGE = 1e-6, MOST_NU = 8.0, CLICK_MOST_NU = 50.0;
 

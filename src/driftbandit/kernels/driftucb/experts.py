@@ -16,6 +16,7 @@ from driftbandit.kernels.rows import absorb_drifted, multiply_drifted
 BELIEVES = 64
 """Rewards after which it no longer matters what was believed before the first."""
 
+_CANCELLED = 1e-12  # least noise as a share of an arm's variance: with less, what is left of that is only rounding
 _EXPERT_SPREAD = 0.3  # prior variance of an expert's weights, in units of an average taste's
 
 
@@ -43,7 +44,7 @@ def learn_expert(
     lift = (1.0 - fade) * _EXPERT_SPREAD * memo[TASTE]
     drift = keep, (1.0 - keep) * memo[SHRINK], fade, lift
     mean, square = multiply_drifted(rows, at, elder, d, drift, x, lifted, z)
-    error, variance = reward - mean, memo[NOISE] + max(square, 0.0)
+    error, variance = reward - mean, max(memo[NOISE], _CANCELLED * square) + max(square, 0.0)
     absorb_drifted(rows, at, elder, d, drift, z, error, variance)
     place = at + THETA + d
     for i in range(d):

@@ -279,7 +279,12 @@ class DriftUCB(PolicyBase):
         """
         rewards = long_form(state, self.dim)
         if rewards is None:
-            return super().restore(of_today(state, self))
+            taught = self._taught
+            try:
+                return super().restore(of_today(state, self))
+            except ValueError:
+                self._taught = taught
+                raise
         before = {name: vars(self)[name] for name in (*self._parts, *self._derived)}
         self.rounds, self._log = 0, ChangeLog(self.evidence)
         self._begin()
@@ -331,14 +336,19 @@ class DriftUCB(PolicyBase):
             raise ValueError("state: memo: expected one column per feature, or one more, and at most 256 rewards tried")
         if self._trying and self._memo[scales.TRIED] > len(self._seen):
             raise ValueError("state: seen: expected a line for every reward tried")
-        signed = np.delete(self._memo[: scales.MEMO], (scales.HIT_VALUE, scales.ALARM_EVIDENCE))
-        if (signed < 0.0).any() or (self._memo[scales.FIRST_SQUARE] > 0.0 and self._memo[scales.NOISE] <= 0.0):
-            raise ValueError("state: memo: counts and squares must not be negative, nor the noise 0")
+        check_memos(self._memo[np.newaxis], len(self.memory))
         if not drift.is_sound(self._memo, self._bank, len(self.memory)):
             raise ValueError("state: bank: expected counts of rewards that fit into it")
-        weights = self._weights()
-        if (weights < 0.0).any() or abs(weights.sum() - 1.0) > _ROUNDING:
-            raise ValueError("state: memo: expected shares that add up to 1")
+
+
+def check_memos(memos: Floats, experts: int) -> None:
+    """Raise ValueError unless every line may be the `_memo` of a policy."""
+    signed = np.delete(memos[:, : scales.MEMO], (scales.HIT_VALUE, scales.ALARM_EVIDENCE), axis=1)
+    if (signed < 0.0).any() or ((memos[:, scales.FIRST_SQUARE] > 0.0) & (memos[:, scales.NOISE] <= 0.0)).any():
+        raise ValueError("state: memo: counts and squares must not be negative, nor the noise 0")
+    weights = memos[:, scales.MEMO : scales.MEMO + 1 + experts]
+    if (weights < 0.0).any() or (np.abs(weights.sum(axis=1) - 1.0) > _ROUNDING).any():
+        raise ValueError("state: memo: expected shares that add up to 1")
 
 
 def widened(seen: Floats) -> Floats:

@@ -21,13 +21,15 @@ def of_today(state: Mapping[str, ArrayLike], policy: Any) -> Mapping[str, ArrayL
     """A state as this policy takes it; unchanged if no earlier version wrote it."""
     try:
         memo, bank = np.asarray(state["memo"]), np.asarray(state["bank"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, IndexError, TypeError, ValueError):
         return state
     dim, experts = policy.dim, len(policy.memory)
     models = drift.EXPERTS + experts
     shape = models + _RUNGS, ridge.row_size(dim + 1) + _SUMS
     if "seen" in state and bank.shape == shape and memo.shape == (drift.memo_size(dim, experts),):
         fresh = np.zeros(drift.bank_shape(dim, experts))
+        if memo[scales.COLUMNS] not in (dim, dim + 1):
+            return state
         return {**state, "bank": _with_backlog(bank, fresh, models, int(memo[scales.COLUMNS]))}
     old = scales.FRAME + 1 + experts
     shape = models + _RUNGS, ridge.row_size(dim) + _SUMS

@@ -75,17 +75,15 @@ def _is_sparse(features: Any) -> bool:
 
 def _checked(features: Any, dim: int) -> SparseRows:
     """Rows of a sparse array of any format; columns that are out of order are sorted, repeated ones added up."""
-    if features.dtype.kind not in "fiub":
-        raise ValueError(f"features: expected real numbers, got dtype {features.dtype}")
     if features.format != "csr":
-        features = features.tocsr()
+        features = _sound(features).tocsr()
     rows = _arrays(features)
     count = features.shape[0] if len(features.shape) > 1 else 1
     state = _inspected(*rows, dim) if len(rows.starts) == count + 1 else _BROKEN
     if state == _BROKEN:
         raise ValueError(f"features: expected CSR indices from 0 to {dim - 1} and rows in order, got others")
     if state == _UNTIDY:
-        features = features.copy()
+        features = features.astype(np.float64)  # a copy, in which repeated numbers do not overflow
         features.has_canonical_format = False  # SciPy may have noted it before somebody changed the arrays
         features.sum_duplicates()
         rows = _arrays(features)
@@ -93,8 +91,31 @@ def _checked(features: Any, dim: int) -> SparseRows:
     return SparseRows(rows.starts, rows.columns[:end], rows.values[:end])
 
 
+def _sound(features: Any) -> Any:
+    """A sparse array whose indices lead nowhere else, which SciPy does not check when it converts."""
+    try:
+        if features.format == "coo":
+            size = len(features.data)
+            for places, length in zip(features.coords, features.shape, strict=True):
+                if len(places) != size or (size and not 0 <= places.min() <= places.max() < length):
+                    raise ValueError(f"indices are not {size} numbers from 0 to {length - 1}")
+        elif hasattr(features, "check_format"):
+            features = features.copy()  # the check may cut off what is not used
+            features.check_format(full_check=True)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"features: expected a sound {features.format} array ({error})") from error
+    return features
+
+
 def _arrays(features: Any) -> SparseRows:
     values = features.data
+    for part in (features.indptr, features.indices, values):
+        if not isinstance(part, np.ndarray) or part.ndim != 1:
+            raise ValueError("features: expected a CSR array whose indptr, indices and data are flat arrays")
+    if values.dtype.kind not in "fiub":
+        raise ValueError(f"features: expected real numbers, got dtype {values.dtype}")
+    if features.indptr.dtype.kind not in "iu" or features.indices.dtype.kind not in "iu":
+        raise ValueError("features: expected CSR indices of whole numbers")
     if values.dtype is not _FLOAT64 or not values.flags.carray:
         # Writeable too, although nothing is written: for read-only arrays, another type, kernels are compiled anew.
         values = np.require(values, np.float64, ["C", "A", "W"])
