@@ -258,14 +258,16 @@ def as_belief(mean: ArrayLike, spread: ArrayLike, noise: float, dim: int) -> tup
             array = np.array(given, dtype=np.float64)
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{name}: expected real numbers of shape {shape} ({error})") from error
-        if array.shape != shape or not (np.abs(array) <= most).all():
-            raise ValueError(f"{name}: expected numbers of at most {most:g} in size, of shape {shape}, got {given!r}")
+        if array.shape != shape or not np.isfinite(array).all():
+            raise ValueError(f"{name}: expected finite numbers of shape {shape}, got {given!r}")
+        if np.abs(array).max() > most:
+            raise ValueError(f"{name}: expected numbers of at most {most:g} in size, got {given!r}")
         arrays.append(array)
     if np.abs(arrays[1] - arrays[1].T).max() > _SYMMETRIC * np.abs(arrays[1]).max():
         raise ValueError(f"spread: expected a symmetric matrix, got {spread!r}")
-    noise = as_number("noise", noise, _FARTHEST**-2, _FARTHEST**2)
-    if np.abs(arrays[1]).max() > _FARTHEST**2 * noise:
-        raise ValueError(f"noise: expected at least {_FARTHEST**-2:g} times the largest spread, got {noise}")
+    noise, least = as_number("noise", noise, 0.0, open_low=True), max(float(np.abs(arrays[1]).max()), 1.0)
+    if not least <= _FARTHEST**2 * noise:
+        raise ValueError(f"noise: expected at least {least / _FARTHEST**2:g} beside this spread, got {noise}")
     return arrays[0], arrays[1], noise
 
 
