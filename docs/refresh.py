@@ -99,7 +99,7 @@ def main() -> None:
     scopes = next(table for table in tables if table.startswith("Many scopes"))
     wide = [f"## {table}".strip() for table in tables if table is not scopes]
     replace(DOCS / "performance.md", "bench", "\n\n".join([speed.strip(), *wide]))
-    replace(DOCS / "many-scopes.md", "many scopes", f"## {scopes}".strip())
+    replace(DOCS / "many-scopes.md", "many scopes", f"### {scopes}".strip())
     replace(DOCS / "performance.md", "loading", f"## {loading}")
     imports = json.loads((RUNS / "bench" / "bench.json").read_text())["import_ratio"]
     replace(

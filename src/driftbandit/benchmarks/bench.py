@@ -69,7 +69,7 @@ def run(
         tables=[
             speed.speed_table(times, rounds),
             *(wide.tables(found) if found else []),
-            *([many_scopes.many_scopes_table(crowd)] if crowd else []),
+            *([many_scopes.many_scopes_table(crowd, scopes=scopes)] if crowd else []),
             *([data_loading.loading_table(figures)] if figures else []),
         ],
         data={

@@ -120,11 +120,13 @@ def measure(
     return result
 
 
-def many_scopes_table(times: Mapping[str, Mapping[str, float]], dim: int = 25, arms: int = 10) -> Table:
+def many_scopes_table(
+    times: Mapping[str, Mapping[str, float]], dim: int = 25, arms: int = 10, scopes: int = 10_000
+) -> Table:
     """Microseconds, and ratios."""
     one, two = (f"threads: {threads}" for threads in THREADS)
     return Table(
-        f"Many scopes at once: microseconds per choose + learn of one scope, d={dim}, K={arms}",
+        f"Many scopes at once: microseconds per choose + learn of one of {scopes:,} scopes, d={dim}, K={arms}",
         ("policy", LOOP, "one thread", "two threads", "loop / one thread", "one / two threads"),
         tuple(
             (
@@ -142,4 +144,5 @@ def many_scopes_table(times: Mapping[str, Mapping[str, float]], dim: int = 25, a
 
 if __name__ == "__main__":
     no_options(__doc__)
-    print(many_scopes_table(measure()).markdown())
+    table = many_scopes_table(measure())
+    print(f"{table.title}\n\n{table.markdown()}")
