@@ -92,13 +92,13 @@ class Stateful:
                 continue
             array = flat[key]
             if isinstance(part, Generator):
-                _check_array(key, array, _INT64, (6,), False)
+                check_array(key, array, _INT64, (6,))
                 set_generator(part, array)
             elif isinstance(part, np.ndarray):
-                _check_array(key, array, part.dtype, part.shape, name in self._growing)
+                check_array(key, array, part.dtype, part.shape, name in self._growing)
                 setattr(self, name, np.array(array, order="C"))
             else:
-                _check_array(key, array, _INT64 if isinstance(part, int) else _FLOAT64, (), False)
+                check_array(key, array, _INT64 if isinstance(part, int) else _FLOAT64, ())
                 if not 0 <= array.item() <= _LARGEST_COUNT:
                     raise ValueError(f"state: {key}: expected a number from 0 to {_LARGEST_COUNT}, got {array.item()}")
                 setattr(self, name, array.item())
@@ -130,7 +130,10 @@ def as_arrays(state: Mapping[str, ArrayLike]) -> dict[str, NDArray[Any]]:
     return given
 
 
-def _check_array(name: str, array: NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...], grows: bool) -> None:
+def check_array(
+    name: str, array: NDArray[Any], dtype: np.dtype[Any], shape: tuple[int, ...], grows: bool = False
+) -> None:
+    """Raise ValueError unless an array of a state has this type and shape, if it `grows` but for its first axis."""
     expected = ("n", *shape[1:]) if grows else shape
     fits = array.ndim == len(shape) and (array.shape[1:] == shape[1:] if grows else array.shape == shape)
     if array.dtype != dtype or not fits:

@@ -13,7 +13,7 @@ from driftbandit import DriftUCB as Policy
 from driftbandit.batch.cuda import DriftUCB
 from driftbandit.batch.cuda.device import source
 from driftbandit.kernels import many
-from driftbandit.kernels.driftucb import acting, drift, experts, frames, mixture, scales
+from driftbandit.kernels.driftucb import acting, compact, drift, experts, frames, mixture, scales
 from driftbandit.kernels.driftucb.ladder import births, evidence, young
 
 
@@ -24,11 +24,18 @@ class Twins:
         self.rules = policies[0]._rules
         self.memos = np.array([policy._memo for policy in policies])
         self.banks = np.array([policy._bank for policy in policies])
-        self.gpu = DriftUCB(policies[0].dim, self.rules, device=device)
-        many.settle_all(self.rules, self.memos, self.banks)
-        self.models = drift.models_of(len(self.rules) - drift.RULES)
-        self.gpu.load({"memos": self.memos, "banks": self.banks[:, : self.models]})
+        self.dim = policies[0].dim
+        self.gpu = DriftUCB(self.dim, self.rules, device=device)
+        self.gpu.load({"memos": self.memos, "banks": self.settled()})
         self.everyone = np.arange(len(policies))
+
+    def settled(self):
+        """The banks as the GPU takes them, on which young models learn at once."""
+        banks, experts = self.banks.copy(), len(self.rules) - drift.RULES
+        many.settle_all(self.rules, self.memos, banks)
+        stored = np.empty((len(banks), *compact.compact_shape(self.dim, experts)))
+        many.pack_all(self.memos, banks, stored, experts)
+        return stored[:, : drift.models_of(experts)]
 
     def learn(self, played, rewards):
         found = [drift.learn(self.rules, *each) for each in zip(self.memos, self.banks, played, rewards, strict=True)]
@@ -52,9 +59,7 @@ class Twins:
     def assert_same(self):
         saved = {name: on_host(array) for name, array in self.gpu.save().items()}
         np.testing.assert_allclose(saved["memos"], self.memos, rtol=1e-9, atol=1e-9)
-        settled = self.banks.copy()
-        many.settle_all(self.rules, self.memos, settled)  # on the GPU young models learn at once
-        np.testing.assert_allclose(saved["banks"], settled[:, : self.models], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(saved["banks"], self.settled(), rtol=1e-9, atol=1e-9)
 
 
 def framed(dim, rng, *, price=1.0, level=0.0, **settings):
@@ -204,5 +209,6 @@ def test_constants_and_slots_are_those_of_the_cpu():
     memo, rules, sums = enums
     assert [getattr(scales, name) for name in memo] == list(range(len(memo)))
     assert [getattr(drift, name) for name in rules[:-1]] == list(range(drift.RULES))
-    assert [getattr(evidence, name) for name in sums[1:]] == list(range(len(sums) - 1))
-    assert evidence.sums_at(3) == young.scale_at(3) + 1, "the scale stands before the sums"
+    slots = [young.SCALE, *(getattr(evidence, name) for name in sums[1:-1])]
+    assert (sums[0], sums[-1]) == ("SCALE", "SUMS")
+    assert [slot - young.SCALE for slot in slots] == list(range(len(slots)))

@@ -8,7 +8,7 @@ from driftbandit import DLinUCB, DriftUCB, LinTS, LinUCB
 from driftbandit.batch import ManyScopes, NotLearned, on_gpu
 from driftbandit.kernels import many
 from driftbandit.kernels.driftucb import drift
-from driftbandit.kernels.driftucb.ladder import births, young
+from driftbandit.kernels.driftucb.ladder import young
 
 DIM, ARMS, SCOPES = 4, 5, 8
 KINDS = {
@@ -49,9 +49,10 @@ def on_cpu(array):
 def settled(state):
     """A state in which no reward waits for DriftUCB's young models, as on a GPU."""
     if "memo" in state:
-        rows = drift.EXPERTS + 4 + births.RUNGS
-        many.settle_all(DriftUCB(DIM)._rules, state["memo"][np.newaxis], state["bank"][np.newaxis])
-        state["bank"][rows:] = 0.0
+        policy = DriftUCB(state["seen"].shape[1] - 1).restore(state)
+        many.settle_all(policy._rules, policy._memo[np.newaxis], policy._bank[np.newaxis])
+        state = policy.state()
+        state["bank"][drift.models_of(4) :] = 0.0
     return state
 
 
@@ -166,9 +167,9 @@ def test_young_models_of_many_features_are_understood(gpu):
         here.learn_many(None, played, rewards)
         there.learn_many(None, played, rewards)
     for scope in range(2):
-        ours, theirs = here.policy_of(scope).state(), there.policy_of(scope).state()
-        assert (drift.rungs_of(ours["bank"], 4)[:, young.scale_at(dim)] > 0.0).any()
-        same_state(ours, theirs)
+        ours = here.policy_of(scope)
+        assert (drift.rungs_of(ours._bank, 4)[:, young.SCALE] > 0.0).any()
+        same_state(ours.state(), there.policy_of(scope).state())
 
 
 def test_bad_calls_say_what_is_wrong_and_change_nothing(gpu):

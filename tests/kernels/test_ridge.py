@@ -244,14 +244,3 @@ def test_the_member_that_is_asked_answers():
         assert ridge.optimistic_arm(greedy, bank, member, np.eye(2)) == member
         assert ridge.sampled_arm(bank, member, np.eye(2), none, 1.0) == member
         assert ridge.sampled_theta_arm(bank, member, np.eye(2), none, 1.0) == member
-
-
-@pytest.mark.parametrize(("dim", "arms"), [(3, 4), (20, 40)], ids=["by loops", "by a matrix product"])
-def test_squares_of_a_whole_pool(dim, arms):
-    rng = np.random.default_rng(0)
-    row = fresh(dim)
-    for x in rng.standard_normal((2 * dim, dim)):
-        ridge.update(FIXED, row, x, 1.0)
-    features = rng.standard_normal((arms, dim))
-    expected = [ridge.predict(Radius.fixed(1.0).settings(0.1), row, x)[1] ** 2 for x in features]
-    np.testing.assert_allclose(ridge.squares(row, features, np.arange(arms)), expected, rtol=1e-12)

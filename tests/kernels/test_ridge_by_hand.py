@@ -76,19 +76,6 @@ def plain(kernel):
     return getattr(kernel, "py_func", kernel)
 
 
-@pytest.mark.parametrize("together", [True, False])
-def test_squares_by_hand_in_both_ways(monkeypatch, together):
-    monkeypatch.setattr(ridge, "_together", lambda count, d: together)
-    pool = np.array([X, [0.0, 1.0, 0.0], [3.0, 0.0, 1.0]])
-    expected = [X @ MATRIX @ X, 3.0, 18.0 - 1.5 + 1.0]
-    np.testing.assert_allclose(plain(ridge.squares)(row(), pool, np.array([0, 1, 2])), expected)
-    np.testing.assert_allclose(plain(ridge.squares)(row(), pool, np.array([2, 0])), [expected[2], expected[0]])
-    ruined = row_of(4.0, THETA, -MATRIX)
-    assert plain(ridge.squares)(ruined, pool, np.arange(3)).tolist() == [0.0, 0.0, 0.0], (
-        "rounding must not make a root of less than 0"
-    )
-
-
 @pytest.mark.parametrize(
     ("count", "d", "together"), [(5, 30, True), (150, 1, True), (4, 40, False), (149, 1, False), (5, 29, False)]
 )

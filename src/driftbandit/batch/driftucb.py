@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from driftbandit.batch.first_rewards import FirstRewards
 from driftbandit.batch.shelf import Arrays, Shelf, repeated
-from driftbandit.core import Change, Ints
+from driftbandit.core import Change, Floats, Ints
 from driftbandit.kernels import many
-from driftbandit.kernels.driftucb import drift, frames
+from driftbandit.kernels.driftucb import compact, frames
 from driftbandit.kernels.driftucb.scales import ALARM_AGE, ALARM_EVIDENCE, COLUMNS, TRIED
+from driftbandit.kernels.vector_units.vectors import aligned_zeros
 from driftbandit.policies.choosing_memory.driftucb import DriftUCB, alarm_of, check_memos, room_for
 
 
@@ -26,7 +27,8 @@ class DriftUCBShelf(Shelf):
         super().__init__(policy, size)
         self._rules = policy._rules
         self._memos = repeated(self._first["memo"], size)
-        self._banks = repeated(self._first["bank"], size)
+        self._banks = aligned_zeros((size, *self.policy._bank.shape))
+        self._banks[:] = self.policy._bank
         self._seen = FirstRewards(size, policy.dim + 1)
         if len(self._first["seen"]):
             for scope in range(size):
@@ -41,7 +43,18 @@ class DriftUCBShelf(Shelf):
         rooms = self._seen.rooms
         young = [self._seen.of(scope) for scope in np.flatnonzero(rooms).tolist()]
         seen = np.concatenate([np.zeros((0, self._seen.width)), *young])
-        return {"memos": self._memos, "banks": self._banks, "seen": seen, "rooms": rooms, "rounds": self.rounds}
+        return {"memos": self._memos, "banks": self._stored(), "seen": seen, "rooms": rooms, "rounds": self.rounds}
+
+    def _stored(self) -> Floats:
+        """The banks in their compact form."""
+        experts = len(self.policy.memory)
+        stored = np.empty((self.size, *compact.compact_shape(self.policy.dim, experts)))
+        many.pack_all(self._memos, self._banks, stored, experts)
+        return stored
+
+    @property
+    def nbytes(self) -> int:
+        return sum(array.nbytes for array in self.state if isinstance(array, np.ndarray)) - self._rules.nbytes
 
     def _take(self, arrays: Arrays) -> None:
         memos, rooms, seen = arrays["memos"], arrays["rooms"], arrays["seen"]
@@ -54,9 +67,10 @@ class DriftUCBShelf(Shelf):
             raise ValueError("state: memos, seen and rooms contradict each other")
         experts = len(self.policy.memory)
         check_memos(memos, experts)
-        if not all(drift.is_sound(memo, bank, experts) for memo, bank in zip(memos, arrays["banks"], strict=True)):
+        if not all(compact.is_sound(memo, bank, experts) for memo, bank in zip(memos, arrays["banks"], strict=True)):
             raise ValueError("state: banks: expected counts of rewards that fit into them")
-        self._memos, self._banks = memos, arrays["banks"]
+        self._memos = memos
+        many.unpack_all(memos, self._banks, arrays["banks"], experts)
         self._seen = FirstRewards(self.size, dim + 1)
         ends = np.cumsum(rooms)
         for scope in np.flatnonzero(rooms).tolist():
@@ -75,10 +89,13 @@ class DriftUCBShelf(Shelf):
         memo = self._memos[scope]
         tried = int(memo[TRIED])
         room = 0 if tried == frames.TRIAL else room_for(tried)
-        return {"memo": memo.copy(), "bank": self._banks[scope].copy(), "seen": self._seen.of(scope)[:room].copy()}
+        stored = np.empty(compact.compact_shape(self.policy.dim, len(self.policy.memory)))
+        compact.pack(memo, self._banks[scope], stored, len(self.policy.memory))
+        return {"memo": memo.copy(), "bank": stored, "seen": self._seen.of(scope)[:room].copy()}
 
     def _put_parts(self, scope: int, state: Arrays) -> None:
-        self._memos[scope], self._banks[scope] = state["memo"], state["bank"]
+        self._memos[scope] = state["memo"]
+        compact.unpack(self._memos[scope], self._banks[scope], state["bank"], len(self.policy.memory))
         self._seen.put(scope, state["seen"])
 
     def review(self, scope: int) -> tuple[Change, ...]:

@@ -20,8 +20,9 @@ from driftbandit.batch.shelf import Shelf
 from driftbandit.batch.threads import share_out
 from driftbandit.core import Change, Floats, Ints
 from driftbandit.kernels import many, pcg64
-from driftbandit.kernels.driftucb import drift, frames
+from driftbandit.kernels.driftucb import compact, drift, frames
 from driftbandit.kernels.driftucb.scales import ALARM_AGE, ALARM_EVIDENCE, TRIED
+from driftbandit.kernels.vector_units.vectors import aligned_zeros
 from driftbandit.policies.choosing_memory.driftucb import alarm_of
 from driftbandit.state import ChangeLog
 
@@ -156,7 +157,7 @@ class GpuScopes:
     def _for_gpu(self, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """Those of the desk's arrays that the GPU holds, as it takes them."""
         if isinstance(self._desk, DriftUCBShelf):
-            return _settled(arrays, self._desk)
+            return _settled(arrays["memos"], _unpacked(arrays, self._desk), self._desk)
         return {name: arrays[name] for name in self._gpu.names}
 
     def _review(self, scope: int) -> tuple[Change, ...]:
@@ -238,7 +239,7 @@ class _FirstRewards:
         """Remember rewards after which frames are tried, on the CPU."""
         xp, lines = gpu.device.xp, self.lines
         fetched = _with_backlog({name: to_host(xp, array) for name, array in gpu.take(scopes).items()}, self._desk)
-        memos, banks = fetched["memos"], fetched["banks"]
+        memos, banks = fetched["memos"], _unpacked(fetched, self._desk)
         places, rooms = lines.places[scopes], lines.rooms[scopes]
         features, rewards = np.ascontiguousarray(features), np.ascontiguousarray(rewards)
 
@@ -258,23 +259,33 @@ class _FirstRewards:
             )
 
         share_out(run, scopes, threads)
-        gpu.put(scopes, _settled(fetched, self._desk))
+        gpu.put(scopes, _settled(memos, banks, self._desk))
         self._tried[scopes] = memos[:, TRIED]
         return status
 
 
 def _with_backlog(arrays: Mapping[str, NDArray[Any]], desk: DriftUCBShelf) -> dict[str, NDArray[Any]]:
     """Arrays of DriftUCB from a GPU, on which no reward waits for young models, as the CPU takes them."""
-    more = drift.bank_shape(desk.policy.dim, len(desk.policy.memory))[0] - arrays["banks"].shape[1]
+    more = compact.compact_shape(desk.policy.dim, len(desk.policy.memory))[0] - arrays["banks"].shape[1]
     banks = np.pad(arrays["banks"], ((0, 0), (0, more), (0, 0)))
     return {"memos": np.ascontiguousarray(arrays["memos"]), "banks": banks}
 
 
-def _settled(arrays: Mapping[str, NDArray[Any]], desk: DriftUCBShelf) -> dict[str, NDArray[Any]]:
-    """Arrays of DriftUCB as the GPU takes them; their young models learn what waits."""
-    rules, memos, banks = desk.policy._rules, arrays["memos"], arrays["banks"]
-    many.settle_all(rules, memos, banks)
-    return {"memos": memos, "banks": banks[:, : drift.models_of(len(rules) - drift.RULES)]}
+def _unpacked(arrays: Mapping[str, NDArray[Any]], desk: DriftUCBShelf) -> Floats:
+    """The banks of DriftUCB, from their compact form."""
+    experts, memos = len(desk.policy.memory), arrays["memos"]
+    banks = aligned_zeros((len(memos), *drift.bank_shape(desk.policy.dim, experts)))
+    many.unpack_all(memos, banks, arrays["banks"], experts)
+    return banks
+
+
+def _settled(memos: Floats, banks: Floats, desk: DriftUCBShelf) -> dict[str, NDArray[Any]]:
+    """Memos and banks of DriftUCB as the GPU takes them; their young models learn what waits."""
+    experts = len(desk.policy.memory)
+    many.settle_all(desk.policy._rules, memos, banks)
+    stored = np.empty((len(memos), *compact.compact_shape(desk.policy.dim, experts)))
+    many.pack_all(memos, banks, stored, experts)
+    return {"memos": memos, "banks": stored[:, : drift.models_of(experts)]}
 
 
 def to_host(xp: Any, array: Any) -> Any:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import event, types
+from numba.core import cgutils, event, types
 from numba.extending import intrinsic, overload
 from numba.np.arrayobj import populate_array
 
@@ -174,6 +174,15 @@ def flat(array: Any) -> Any:
     return array.reshape(array.size)
 
 
+SCRATCH = 4096
+"""Numbers that `scratch` gives."""
+
+
+def scratch() -> Any:
+    """Room for `SCRATCH` numbers until the kernel that calls this returns: on the stack, where it costs nothing."""
+    return np.empty(SCRATCH)
+
+
 def hold(array: Any) -> None:
     """Keep an array that a kernel made, and that it borrows from itself, until here."""
 
@@ -202,6 +211,32 @@ def _unowned_flat(context: Any, array: Any) -> Any:
         return view._getvalue()
 
     return line(array), generate
+
+
+@intrinsic
+def _on_stack(context: Any) -> Any:
+    line = types.Array(types.float64, 1, "C")
+    number, size = ir.DoubleType(), ir.IntType(64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        room: Any = cgutils.alloca_once(builder, ir.ArrayType(number, SCRATCH))  # type: ignore[no-untyped-call]
+        room.align = 64
+        view = context.make_array(line)(context, builder)
+        shape, step = [ir.Constant(size, SCRATCH)], ir.Constant(size, 8)
+        populate_array(  # type: ignore[no-untyped-call]
+            view, builder.bitcast(room, number.as_pointer()), shape, [step], step, None
+        )
+        return view._getvalue()
+
+    return line(), generate
+
+
+@overload(scratch)
+def _compiled_scratch() -> Any:
+    def on_stack() -> Any:
+        return _on_stack()  # type: ignore[call-arg]
+
+    return on_stack
 
 
 @overload(flat)

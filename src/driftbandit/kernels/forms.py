@@ -1,14 +1,14 @@
-"""Quadratic forms x' A x of many arms with one symmetric matrix A, kept as a packed lower triangle.
+"""Quadratic forms x' A x of many arms with one symmetric matrix A, kept as a packed lower triangle or in tiles.
 
-Line i of the triangle holds the entries (i, 0) to (i, i), so that
+Of line i the entries (i, 0) to (i, i) are there, so that
 
     x' A x = 2 * sum over i of x_i * (A_i0 x_0 + ... + A_i,i-1 x_i-1 + A_ii x_i / 2),
 
 which is half the work of a product with the whole matrix.
 
-Eight arms stand side by side, so that one entry of the triangle meets all of them in a few instructions. Four lines go
+Eight arms stand side by side, so that one entry of the matrix meets all of them in a few instructions. Four lines go
 at a time, so that what is loaded is used several times, and two groups of arms where the processor has registers for so
-many sums. A block of lines stays in the fastest cache while all arms pass by, so that the triangle is read from slower
+many sums. A block of lines stays in the fastest cache while all arms pass by, so that the matrix is read from slower
 memory once.
 """
 
@@ -17,9 +17,19 @@ from __future__ import annotations
 import numpy as np
 
 from driftbandit.core import Floats, Ints
-from driftbandit.kernels.compile import borrow, flat, jit
-from driftbandit.kernels.vector_units.groups import ARMS, turn, weigh_line, weigh_lines, weigh_lines_twice
-from driftbandit.kernels.vector_units.instructions import MANY_REGISTERS, WIDTH
+from driftbandit.kernels.compile import borrow, fill_in, flat, jit, jit_inside
+from driftbandit.kernels.vector_units import tiles
+from driftbandit.kernels.vector_units.groups import (
+    ARMS,
+    turn,
+    weigh_line,
+    weigh_lines,
+    weigh_lines_twice,
+    weigh_tile_line,
+    weigh_tile_lines,
+    weigh_tile_lines_twice,
+)
+from driftbandit.kernels.vector_units.instructions import LINES, MANY_REGISTERS
 
 _BLOCK = 2048  # entries of a block of lines: 16 KB, a third of a common first cache
 
@@ -39,53 +49,105 @@ def form(triangle: Floats, x: Floats) -> float:
     return max(2.0 * total, 0.0)
 
 
-@jit
-def forms(triangle: Floats, features: Floats, picks: Ints) -> Floats:
-    """x' A x, never below zero, of the arms x = features[pick]; equal arms get equal numbers."""
-    d, groups = features.shape[1], (len(picks) - 1) // ARMS + 1
-    room = np.empty(groups * ARMS * (1 + d))  # one array, because to make one takes as long as a few arms
-    result, numbers = room[: len(picks)], borrow(room)
-    halves, arms = numbers[: groups * ARMS], numbers[groups * ARMS :]
-    _side_by_side(features, picks, arms)
-    for k in range(len(halves)):
-        halves[k] = 0.0
-    tiled = d - d % WIDTH
+@jit_inside
+def entry_at(d: int, i: int, j: int) -> int:
+    """Where entry (i, j) of a packed triangle stands."""
+    return i * (i + 1) // 2 + j
+
+
+def _weigh(matrix: Floats, base: int, arms: Floats, d: int, squares: Floats) -> None:
+    """Write x' A x, never below zero, of arms side by side in groups into `squares`; equal arms get equal numbers.
+
+    A begins at the place `base` of `matrix`; a template for packed triangles and for tiles.
+    """
+    groups = len(squares) // ARMS
+    for k in range(len(squares)):
+        squares[k] = 0.0
+    tiled = d - d % LINES
     first = 0
     while first < tiled:
-        last = first + WIDTH
-        while last < tiled and (last * (last + 1) - first * (first + 1)) // 2 < _BLOCK:
-            last += WIDTH
+        last = first + LINES
+        while last < tiled and entry_at(d, last, 0) - entry_at(d, first, 0) < _BLOCK:
+            last += LINES
         paired = groups - groups % 2 if MANY_REGISTERS else 0
         for g in range(0, paired, 2):
-            for i in range(first, last, WIDTH):
-                weigh_lines_twice(triangle, i * (i + 1) // 2, i, arms, d, g, halves)
+            for i in range(first, last, LINES):
+                weigh_lines_twice(matrix, base + entry_at(d, i, 0), i, arms, d, g, squares)
         for g in range(paired, groups):
-            for i in range(first, last, WIDTH):
-                weigh_lines(triangle, i * (i + 1) // 2, i, arms, d, g, halves)
+            for i in range(first, last, LINES):
+                weigh_lines(matrix, base + entry_at(d, i, 0), i, arms, d, g, squares)
         first = last
     for g in range(groups):
         for i in range(tiled, d):
-            weigh_line(triangle, i * (i + 1) // 2, i, arms, d, g, halves)
-    for k in range(len(picks)):
-        halves[k] = max(2.0 * halves[k], 0.0)
-    return result
+            weigh_line(matrix, base + entry_at(d, i, 0), i, arms, d, g, squares)
+    for k in range(len(squares)):
+        squares[k] = max(2.0 * squares[k], 0.0)
+
+
+weigh = jit(fill_in(_weigh, "weigh"))
+"""x' A x of arms side by side, from the triangle of A."""
+
+weigh_with_tiles = jit(
+    fill_in(
+        _weigh,
+        "weigh_with_tiles",
+        entry_at=tiles.entry_at,
+        weigh_line=weigh_tile_line,
+        weigh_lines=weigh_tile_lines,
+        weigh_lines_twice=weigh_tile_lines_twice,
+    )
+)
+"""x' A x of arms side by side, from A in tiles."""
+
+
+def _forms(matrix: Floats, base: int, features: Floats, picks: Ints) -> Floats:
+    """x' A x, never below zero, of the arms x = features[pick]; equal arms get equal numbers.
+
+    A begins at the place `base` of `matrix`; a template.
+    """
+    d, count = features.shape[1], in_groups(len(picks))
+    room = np.empty(count * (1 + d))  # one array, because to make one takes as long as a few arms
+    squares, arms = borrow(room)[:count], borrow(room)[count:]
+    numbers, last = flat(features), len(picks) - 1
+    for k in range(0, count, LINES):
+        p, q, r, s = picks[min(k, last)], picks[min(k + 1, last)], picks[min(k + 2, last)], picks[min(k + 3, last)]
+        _turn_four(numbers, p * d, q * d, r * d, s * d, d, arms, k)
+    weigh(matrix, base, arms, d, squares)
+    return room[: len(picks)]
+
+
+@jit_inside
+def in_groups(count: int) -> int:
+    """Room for so many arms in whole groups."""
+    return (count + ARMS - 1) // ARMS * ARMS
 
 
 @jit
-def _side_by_side(features: Floats, picks: Ints, arms: Floats) -> None:
-    """Write the picked arms into `arms` in groups of `ARMS`, each arm a column of its group.
+def side_by_side(features: Floats, step: int, count: int, arms: Floats) -> None:
+    """Write `count` arms, every `step`-th one, into `arms` in groups of `ARMS`, each arm a column of its group.
 
     The last arm fills up the last group.
     """
-    d, last = features.shape[1], len(picks) - 1
-    numbers = flat(features)
-    tiled = d - d % WIDTH
-    for k in range(0, (last // ARMS + 1) * ARMS, WIDTH):
-        p, q = picks[min(k, last)] * d, picks[min(k + 1, last)] * d
-        r, s = picks[min(k + 2, last)] * d, picks[min(k + 3, last)] * d
-        at = k // ARMS * d * ARMS + k % ARMS
-        turn(numbers, p, q, r, s, tiled, arms, at)
-        for j in range(tiled, d):
-            place = at + j * ARMS
-            arms[place], arms[place + 1] = numbers[p + j], numbers[q + j]
-            arms[place + 2], arms[place + 3] = numbers[r + j], numbers[s + j]
+    d, numbers, last = features.shape[1], flat(features), count - 1
+    for k in range(0, in_groups(count), LINES):
+        p, q, r, s = min(k, last), min(k + 1, last), min(k + 2, last), min(k + 3, last)
+        width = step * d
+        _turn_four(numbers, p * width, q * width, r * width, s * width, d, arms, k)
+
+
+@jit_inside
+def _turn_four(numbers: Floats, p: int, q: int, r: int, s: int, d: int, arms: Floats, k: int) -> None:
+    """Make the arms that begin at four places columns k to k + 3 in groups."""
+    at, tiled = k // ARMS * d * ARMS + k % ARMS, d - d % LINES
+    turn(numbers, p, q, r, s, tiled, arms, at)
+    for j in range(tiled, d):
+        place = at + j * ARMS
+        arms[place], arms[place + 1] = numbers[p + j], numbers[q + j]
+        arms[place + 2], arms[place + 3] = numbers[r + j], numbers[s + j]
+
+
+forms = jit(fill_in(_forms, "forms"))
+"""x' A x of arms, from the triangle of A."""
+
+forms_with_tiles = jit(fill_in(_forms, "forms_with_tiles", weigh=weigh_with_tiles))
+"""x' A x of arms, from A in tiles."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from driftbandit.core import Floats, Ints
 from driftbandit.kernels import pcg64, ridge, windows
 from driftbandit.kernels.compile import fill_in, jit, jit_into
-from driftbandit.kernels.driftucb import acting, drift, frames, relearning
+from driftbandit.kernels.driftucb import acting, compact, drift, frames, relearning
 from driftbandit.kernels.driftucb.ladder import young
 from driftbandit.kernels.driftucb.scales import TRIED
 
@@ -257,3 +257,17 @@ def settle_all(rules: Floats, memos: Floats, banks: Floats) -> None:
         for k in range(len(rungs)):
             if rungs[k, ridge.COUNT] >= 0.0:
                 young.unfold(rungs[k], units)
+
+
+@jit
+def pack_all(memos: Floats, banks: Floats, stored: Floats, experts: int) -> None:
+    """Write the banks of many scopes in their compact form; see `compact`."""
+    for i in range(len(memos)):
+        compact.pack(memos[i], banks[i], stored[i], experts)
+
+
+@jit
+def unpack_all(memos: Floats, banks: Floats, stored: Floats, experts: int) -> None:
+    """Fill the banks of many scopes from their compact form, which must be sound."""
+    for i in range(len(memos)):
+        compact.unpack(memos[i], banks[i], stored[i], experts)

@@ -17,7 +17,7 @@ import numpy as np
 
 from driftbandit.core import TIE, Floats, Ints
 from driftbandit.kernels.cholesky import add_draw
-from driftbandit.kernels.compile import borrow, finite, jit
+from driftbandit.kernels.compile import borrow, fill_in, finite, jit
 from driftbandit.kernels.forms import form, forms
 
 # Slots of a row.
@@ -28,7 +28,6 @@ RIDGE, SCALE, GROWTH, CONSTANT, OFFSET = range(5)
 
 # Arms go through the matrix together, not one by one, if there are so many of them, and so many numbers in all.
 _TOGETHER, _TOGETHER_NUMBERS = 5, 150
-_SQUARES_NUMBERS = 50  # the same for `squares`, whose rounding may change
 
 # Relative slack that keeps a bound valid when computed in floating point.
 _ROUNDING = 1e-9
@@ -143,18 +142,6 @@ def absorb(row: Floats, z: Floats, error: float, variance: float) -> None:
 
 
 @jit
-def squares(row: Floats, features: Floats, picks: Ints) -> Floats:
-    """x' M x of the arms x = features[pick], where M is the row's matrix."""
-    d = features.shape[1]
-    if len(picks) >= _TOGETHER and len(picks) * d >= _SQUARES_NUMBERS:
-        return forms(row[THETA + d :], features, picks)
-    result = np.empty(len(picks))
-    for k in range(len(picks)):
-        result[k] = _square(row, features[picks[k]])
-    return result
-
-
-@jit
 def _together(count: int, d: int) -> bool:
     return count >= _TOGETHER and count * d >= _TOGETHER_NUMBERS
 
@@ -195,47 +182,6 @@ def optimistic_arm(settings: Floats, bank: Floats, member: int, features: Floats
         if scores[k] >= best - TIE:
             return k
     return -1  # the model itself is not finite
-
-
-@jit
-def score_best(
-    row: Floats, features: Floats, means: Floats, scores: Floats, explore: float, tie: float, relative: float
-) -> float:
-    """Replace bounds in `scores` by the scores, mean + `explore` * sqrt(x' M x), of all arms that can be best.
-
-    Returns the best score. With `top` a bound on the largest eigenvalue of the matrix M, mean + explore * |x| *
-    sqrt(top) bounds an arm's score from above at the cost of two dot products. Only arms whose bound reaches the best
-    score need the full quadratic form; on a trained model these are few. The others keep a bound below the best score,
-    or get minus infinity. Arms whose scores differ by `tie` + `relative` * best tie.
-    """
-    count, d = features.shape
-    first = np.argmax(scores)
-    best: float = means[first] + explore * math.sqrt(_square(row, features[first]))
-    scores[first] = best
-    least = best - tie - relative * abs(best)
-    contenders = np.empty(count, np.int64)
-    left = 0
-    for k in range(count):
-        if k == first:
-            continue
-        if scores[k] >= least:
-            contenders[left] = k
-            left += 1
-        else:
-            scores[k] = -math.inf
-    if _together(left, d):
-        contenders[left] = first  # again, so that equal arms tie: sums of many arms round differently
-        together = forms(row[THETA + d :], features, contenders[: left + 1])
-        for c in range(left + 1):
-            k = contenders[c]
-            scores[k] = means[k] + explore * math.sqrt(together[c])
-            best = max(best, scores[k])
-        return best
-    for k in contenders[:left]:
-        if scores[k] >= best - tie - relative * abs(best):
-            scores[k] = means[k] + explore * math.sqrt(_square(row, features[k]))
-            best = max(best, scores[k])
-    return best
 
 
 @jit
@@ -333,3 +279,54 @@ def first_best(scores: Floats) -> int:
 def _square(row: Floats, x: Floats) -> float:
     """x' A^-1 x, never below zero."""
     return form(row[THETA + len(x) :], x)
+
+
+@jit
+def _squares(row: Floats, features: Floats, picks: Ints) -> Floats:
+    """x' A^-1 x of the arms x = features[pick]."""
+    return forms(row, THETA + features.shape[1], features, picks)
+
+
+def score_best_by(
+    row: Floats, features: Floats, means: Floats, scores: Floats, explore: float, tie: float, relative: float
+) -> float:
+    """Replace bounds in `scores` by the scores, mean + `explore` * sqrt(x' M x), of all arms that can be best.
+
+    Returns the best score; a template for all kinds of rows, with `_square` and `_squares` to fill in. With `top` a
+    bound on the largest eigenvalue of the matrix M, mean + explore * |x| * sqrt(top) bounds an arm's score from above
+    at the cost of two dot products. Only arms whose bound reaches the best score need the full quadratic form; on a
+    trained model these are few. The others keep a bound below the best score, or get minus infinity. Arms whose scores
+    differ by `tie` + `relative` * best tie.
+    """
+    count, d = features.shape
+    first = np.argmax(scores)
+    best: float = means[first] + explore * math.sqrt(_square(row, features[first]))
+    scores[first] = best
+    least = best - tie - relative * abs(best)
+    contenders = np.empty(count, np.int64)
+    left = 0
+    for k in range(count):
+        if k == first:
+            continue
+        if scores[k] >= least:
+            contenders[left] = k
+            left += 1
+        else:
+            scores[k] = -math.inf
+    if _together(left, d):
+        contenders[left] = first  # again, so that equal arms tie: sums of many arms round differently
+        together = _squares(row, features, contenders[: left + 1])
+        for c in range(left + 1):
+            k = contenders[c]
+            scores[k] = means[k] + explore * math.sqrt(together[c])
+            best = max(best, scores[k])
+        return best
+    for k in contenders[:left]:
+        if scores[k] >= best - tie - relative * abs(best):
+            scores[k] = means[k] + explore * math.sqrt(_square(row, features[k]))
+            best = max(best, scores[k])
+    return best
+
+
+score_best = jit(fill_in(score_best_by, "score_best"))
+"""`score_best_by` for the rows of this file."""

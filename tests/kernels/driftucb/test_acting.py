@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from tiled import matrix_of, row_of, weights_of
 
 from driftbandit import DriftUCB
-from driftbandit.kernels import ridge
 from driftbandit.kernels.driftucb import acting, mixture, scales
 from driftbandit.kernels.driftucb.drift import EXPLORE, EXPLORE_MOST, INCUMBENT, MIX, units_of
+from driftbandit.kernels.driftucb.rows import TRACE, row_size
 
 
 def trained(rounds, *, dim=5, price=1.0, level=0.0, clicks=False, seed=0):
@@ -40,6 +41,24 @@ def test_the_arm_played_has_the_highest_score(world, rounds, count):
         assert scores[policy.choose(pool)] == pytest.approx(scores.max(), rel=1e-9)
 
 
+def blended(policy, weights):
+    """The row of the mixture of the models that act."""
+    row = np.empty(row_size(5))
+    mixture.blend(policy._memo, weights, policy._bank[INCUMBENT:], 5, row)
+    return row
+
+
+def squares(row, pool):
+    """x' M x of all arms."""
+    return np.einsum("ki,ij,kj->k", pool, matrix_of(row, pool.shape[1]), pool)
+
+
+def exploration(policy, row, shown):
+    """How many deviations are added, if arms of these variances show how much is known."""
+    least, most = policy._rules[[EXPLORE, EXPLORE_MOST]]
+    return mixture.exploration(policy._memo, least, most, row[TRACE], np.mean(shown))
+
+
 @pytest.mark.parametrize("count", [5, 40])
 @pytest.mark.parametrize("mix", [True, False])
 @pytest.mark.parametrize("others", [0.0, 0.9e-3])
@@ -48,13 +67,11 @@ def test_an_incumbent_that_acts_alone_is_scored_as_a_mixture_of_one(count, mix, 
     weights = policy._weights()
     weights[:] = 1.0 - 4.0 * others, others, others, others, others
     policy._rules[MIX] = mix
-    pool, memo, units = pools(count), policy._memo, units_of(policy._memo, len(policy.memory))
-    acting_weights = weights if mix else mixture.heaviest(weights)
-    model = mixture.blend(memo, acting_weights, policy._bank[INCUMBENT:], 5)
-    variances = ridge.squares(model, pool, np.arange(count))
-    shown = variances[:: 1 if count <= 32 else 5]
-    explore = mixture.exploration(memo, policy._rules[EXPLORE], policy._rules[EXPLORE_MOST], model, shown, units)
-    assert policy.scores(pool) == pytest.approx(pool @ model[1:6] + explore * np.sqrt(variances))
+    pool = pools(count)
+    model = blended(policy, weights if mix else mixture.heaviest(weights))
+    variances = squares(model, pool)
+    explore = exploration(policy, model, variances[:: 1 if count <= 32 else 5])
+    assert policy.scores(pool) == pytest.approx(pool @ weights_of(model, 5) + explore * np.sqrt(variances))
     drawn = policy.scores(pool, pending=9)
     weights[:] = 1.0 - 1e-3, 1e-3, 0.0, 0.0, 0.0  # now they are blended; nearly the same weights
     assert policy.scores(pool, pending=9) == pytest.approx(drawn, rel=0.2, abs=0.2)
@@ -72,27 +89,27 @@ def test_far_arms_are_ruled_out_without_a_deviation():
     """The features of an arm that cannot be best are read for its mean and size only."""
     policy, pools = trained(600)
     pool = pools(400)
-    model = mixture.blend(policy._memo, policy._weights(), policy._bank[INCUMBENT:], 5)
+    model = blended(policy, policy._weights())
     units = units_of(policy._memo, len(policy.memory))
-    means, sizes = pool @ model[1:6], np.sum((pool * units) ** 2, axis=1)
-    acting._widen_best(model, pool, units, means, sizes, 0.5)
+    expected = pool @ weights_of(model, 5)
+    means, sizes = expected.copy(), np.sum((pool * units) ** 2, axis=1)
+    acting._widen_best(model, 0, pool, units, means, sizes, 0.5)
     assert np.isfinite(means).sum() < 40
-    assert means.argmax() == (pool @ model[1:6] + 0.5 * np.sqrt(ridge.squares(model, pool, np.arange(400)))).argmax()
+    assert means.argmax() == (expected + 0.5 * np.sqrt(squares(model, pool))).argmax()
 
 
 @pytest.mark.parametrize(("count", "step"), [(2, 1), (32, 1), (33, 5), (40, 5), (41, 6), (1000, 125)])
 def test_of_a_large_pool_evenly_spaced_arms_show_how_much_is_known(count, step):
     policy, pools = trained(600)
-    memo, rules, pool = policy._memo, policy._rules, pools(count)
+    memo, pool = policy._memo, pools(count)
     memo[scales.PICK_SHARES] /= 3.0  # the arms played are much better known: exploration depends on the pool
     pool[step - 1 :: step] *= 1.0 if step == 1 else 2.0  # arms that do not show
-    model = mixture.blend(memo, policy._weights(), policy._bank[INCUMBENT:], 5)
-    variances = ridge.squares(model, pool, np.arange(count))
-    units = units_of(memo, len(policy.memory))
-    explore = mixture.exploration(memo, rules[EXPLORE], rules[EXPLORE_MOST], model, variances[::step], units)
-    assert rules[EXPLORE] < explore < rules[EXPLORE_MOST]
+    model = blended(policy, policy._weights())
+    variances = squares(model, pool)
+    explore = exploration(policy, model, variances[::step])
+    assert policy.explore < explore < policy.explore_most
     assert len(variances[::step]) <= (32 if step == 1 else 8)
-    assert policy.scores(pool) == pytest.approx(pool @ model[1:6] + explore * np.sqrt(variances))
+    assert policy.scores(pool) == pytest.approx(pool @ weights_of(model, 5) + explore * np.sqrt(variances))
 
 
 def test_the_bound_on_the_largest_eigenvalue_is_in_the_units_of_the_frame():
@@ -101,8 +118,9 @@ def test_the_bound_on_the_largest_eigenvalue_is_in_the_units_of_the_frame():
         units = 10.0 ** rng.uniform(-2, 2, dim)
         root = rng.standard_normal((dim, dim))
         matrix = root @ root.T
-        row = np.concatenate([[0.0], np.zeros(dim), (matrix * np.outer(units, units))[np.tril_indices(dim)]])
+        row = row_of(np.zeros(dim), matrix * np.outer(units, units), trace=np.trace(matrix))
+        numbers = np.concatenate([[7.0] * 3, row])
         largest = np.linalg.eigvalsh(matrix).max()
-        before = row.copy()
-        assert largest * (1 - 1e-9) <= mixture.largest_eigenvalue_bound(row, units) <= math.sqrt(dim) * largest * 1.01
-        assert (row == before).all()
+        bound = mixture.largest_eigenvalue_bound(numbers, 3, units, row[TRACE])
+        assert largest * (1 - 1e-9) <= bound <= math.sqrt(dim) * largest * 1.01
+        assert (numbers[3:] == row).all()

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tiled import row_of
 
 from driftbandit.kernels.driftucb import draws
 
@@ -9,15 +10,11 @@ MEAN = np.array([1.0, -2.0, 0.5])
 SPREAD = np.array([[2.0, 0.6, -0.3], [0.6, 1.0, 0.2], [-0.3, 0.2, 0.5]])
 
 
-def row(mean, spread):
-    return np.concatenate([[0.0], mean, spread[np.tril_indices(len(mean))]])
-
-
 def drawn(number, scale=1.0, mean=MEAN, spread=SPREAD):
-    model, weights = row(mean + 7.0, spread), mean.copy()
-    before = model.copy()
-    draws.draw(model, weights, scale, number)
-    assert np.array_equal(model, before), "only the weights that are given change"
+    numbers, weights = np.concatenate([[9.0] * 3, row_of(mean + 7.0, spread)]), mean.copy()
+    before = numbers.copy()
+    draws.draw(numbers, 3, weights, scale, number)
+    assert np.array_equal(numbers, before), "only the weights that are given change"
     return weights
 
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from scipy import stats
+from tiled import matrix_of, row_of, weights_of, whole
 
-from driftbandit.kernels.driftucb import mixture, scales
+from driftbandit.kernels.driftucb import mixture, rows, scales
 
 
 def world(*, clicks=False):
@@ -17,12 +18,40 @@ def world(*, clicks=False):
 def test_the_mixture_is_a_weighted_mean_of_models():
     memo, weights = world(), np.array([0.6, 0.3995, 0.0005])
     memo[scales.NOISE] = 0.5
-    rows = np.array([[7.0, 1.0, 4.0], [7.0, 2.0, 3.0], [7.0, 1e6, 1e6]])  # n, theta, matrix; the last is too light
-    expected = [0.0, 0.6 * 1.0 + 0.3995 * 2.0, 0.6 * 0.5 * 4.0 + 0.3995 * 3.0]
-    assert mixture.blend(memo, weights, rows, 1) == pytest.approx(expected)
-    assert mixture.blend(memo, mixture.heaviest(weights), rows, 1) == pytest.approx([0.0, 1.0, 2.0])
+    bank = np.stack([model(1.0, 4.0), model(2.0, 3.0), model(1e6, 1e6)])  # the last is too light
+    expected = 0.6 * 1.0 + 0.3995 * 2.0, 0.6 * 0.5 * 4.0 + 0.3995 * 3.0
+    assert blended(memo, weights, bank) == pytest.approx((*expected, 2.0 * expected[1]))
+    assert blended(memo, mixture.heaviest(weights), bank) == pytest.approx((1.0, 2.0, 4.0))
     weights[1:] = 0.3990, 0.0010
-    assert mixture.blend(memo, weights, rows, 1)[1] > 1000.0
+    assert blended(memo, weights, bank)[0] > 1000.0
+
+
+def model(weight, variance):
+    """A model with one feature, in a frame in which the trace counts twice."""
+    return row_of([weight], [[variance]], count=7.0, trace=2.0 * variance)
+
+
+def blended(memo, weights, bank):
+    """Weight, variance and trace of the mixture of such models."""
+    row = np.full(bank.shape[1], 7.0)
+    mixture.blend(memo, weights, bank, 1, row)
+    assert row[rows.COUNT] == 0.0, "a mixture has learned nothing itself"
+    return *weights_of(row, 1), *matrix_of(row, 1)[0], row[rows.TRACE]
+
+
+def test_a_mixture_of_many_features_is_blended_chunk_by_chunk():
+    dim, rng = 90, np.random.default_rng(0)
+    memo, weights = world(), np.array([0.5, 0.0, 0.3, 0.2])
+    memo[scales.NOISE] = 0.5
+    roots, thetas = rng.standard_normal((4, dim, dim)), rng.standard_normal((4, dim))
+    bank = np.stack([row_of(theta, root @ root.T) for theta, root in zip(thetas, roots, strict=True)])
+    row = np.full(bank.shape[1], np.nan)
+    mixture.blend(memo, weights, bank, dim, row)
+    shares = weights * np.array([0.5, 1.0, 1.0, 1.0])
+    np.testing.assert_allclose(weights_of(row, dim), weights @ thetas, rtol=1e-12)
+    np.testing.assert_allclose(
+        matrix_of(row, dim), np.einsum("k,kij,klj->il", shares, roots, roots), rtol=1e-9, atol=1e-9
+    )
 
 
 def test_the_heaviest_model_and_the_incumbent_alone():
@@ -37,30 +66,34 @@ def test_the_heaviest_model_and_the_incumbent_alone():
 def test_total_variance_is_the_trace():
     memo, weights = world(), np.array([0.75, 0.25])
     memo[scales.NOISE] = 0.5
-    rows = np.array([[0.0, 9.0, 9.0, 1.0, 9.0, 3.0], [0.0, 9.0, 9.0, 5.0, 9.0, 7.0]])
-    assert mixture.total_variance(memo, weights, rows, np.ones(2)) == 0.75 * 0.5 * 4.0 + 0.25 * 12.0
-    units = np.array([0.5, 2.0])
-    expected = 0.75 * 0.5 * (4.0 + 0.75) + 0.25 * (20.0 + 1.75)
-    assert mixture.total_variance(memo, weights, rows, units) == expected
+    bank = np.stack([row_of([9.0], [[9.0]], trace=trace) for trace in (4.0, 12.0)])
+    assert mixture.total_variance(memo, weights, bank) == 0.75 * 0.5 * 4.0 + 0.25 * 12.0
+
+
+@pytest.mark.parametrize("dim", [1, 2, 8, 11, 30])
+def test_the_trace_is_in_the_units_of_the_frame(dim):
+    rng = np.random.default_rng(dim)
+    units, root = rng.uniform(0.5, 2.0, dim), rng.standard_normal((dim, dim))
+    matrix = root @ root.T
+    numbers = np.concatenate([[9.0] * 3, row_of(np.zeros(dim), matrix), whole(1.0 / units**2)])
+    rows.note_trace(numbers, 3, dim, len(numbers) - len(whole(units)))
+    assert numbers[3 + rows.TRACE] == pytest.approx(np.trace(matrix / np.outer(units, units)))
 
 
 def test_exploration_compares_the_pool_with_the_arms_played():
-    memo, model = world(), np.array([0.0, 0.0, 0.0, 2.0, 0.0, 2.0])  # covariance 2 I: total 4
-    pool = np.array([3.0, 5.0])  # variances of two arms
-    assert mixture.exploration(memo, 0.5, 3.0, model, pool, np.ones(2)) == 0.5, "nothing played yet"
+    memo, total, pool = world(), 4.0, 4.0  # the mixture's trace, and the mean variance of the arms shown
+    assert mixture.exploration(memo, 0.5, 3.0, total, pool) == 0.5, "nothing played yet"
     mixture.remember_pick(memo, np.array([0.5, 0.5]), np.array([1.0, 5.0]), 4.0)  # variance 2, half of the total
-    assert mixture.exploration(memo, 0.5, 3.0, model, pool, np.ones(2)) == pytest.approx(0.5 * (4.0 / 2.0) / 1.25)
-    assert mixture.exploration(memo, 0.5, 0.6, model, pool, np.ones(2)) == 0.6
-    assert mixture.exploration(memo, 0.5, 3.0, model, pool / 4.0, np.ones(2)) == 0.5, "never less than told"
+    assert mixture.exploration(memo, 0.5, 3.0, total, pool) == pytest.approx(0.5 * (4.0 / 2.0) / 1.25)
+    assert mixture.exploration(memo, 0.5, 0.6, total, pool) == 0.6
+    assert mixture.exploration(memo, 0.5, 3.0, total, pool / 4.0) == 0.5, "never less than told"
     mixture.remember_pick(memo, np.array([1.0]), np.array([2.0]), 4.0)  # a quarter of the total, and the latest
     known = (0.98 * 0.5 + 0.25) / 1.98
-    assert mixture.exploration(memo, 0.5, 3.0, model, pool, np.ones(2)) == pytest.approx(
-        0.5 * (4.0 / 4.0) / known / 1.25
-    )
+    assert mixture.exploration(memo, 0.5, 3.0, total, pool) == pytest.approx(0.5 * (4.0 / 4.0) / known / 1.25)
 
 
 def test_on_clicks_it_explores_less():
-    assert mixture.exploration(world(clicks=True), 0.5, 3.0, np.zeros(3), np.ones(1), np.ones(1)) == pytest.approx(0.4)
+    assert mixture.exploration(world(clicks=True), 0.5, 3.0, 1.0, 1.0) == pytest.approx(0.4)
 
 
 def test_picks_are_not_remembered_while_the_noise_is_unknown():

@@ -93,9 +93,9 @@ def test_noise_has_jumped_when_the_recent_is_twice_or_half_the_steady(recent, co
     assert memo[scales.STEADY_SUM] / memo[scales.STEADY_COUNT] == pytest.approx(recent if jumps else 1.0, rel=1e-6)
 
 
-def rescaled(memo, theta=(3.0, 1.0), units=None):
-    elder = np.array([0.0, *theta])
-    scales.rescale(memo, elder, np.ones(2) if units is None else units)
+def rescaled(memo, theta=(3.0, 1.0)):
+    """After the scales were judged with these weights of the elder, in the frame's units."""
+    scales.rescale(memo, float(np.mean(np.square(theta))))
     return memo
 
 
@@ -136,12 +136,6 @@ def test_tastes_spread_as_much_as_the_elder_cannot_explain():
 
 def test_what_was_told_about_tastes_holds():
     assert rescaled(known(SPREAD=7.0))[scales.TASTE] == 7.0
-
-
-def test_weights_are_compared_in_the_units_of_their_columns():
-    """Weights of 3 and 1 in units of 3 and 2 have a mean square of (1 + 1/4) / 2."""
-    memo = rescaled(known(ELDER_ERRORS=160), units=np.array([3.0, 2.0]))  # tastes spread by 0.05
-    assert memo[scales.SHRINK] == pytest.approx(1.0 - 0.05 / 0.625)
 
 
 def test_clicks_leave_more_room_for_new_tastes():

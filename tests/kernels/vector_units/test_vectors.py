@@ -3,23 +3,11 @@
 import numpy as np
 import pytest
 
-from driftbandit.kernels import rows
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.forms import forms
 from driftbandit.kernels.vector_units import vectors
 
 OUTSIDE = 7.0  # stands before and behind whatever a loop may touch
 AT = 3
-
-
-@jit
-def product(numbers, at, d, x, out):
-    rows.product(numbers, at, d, x, out)
-
-
-@jit
-def fade_outer(numbers, at, d, w, fade):
-    rows.fade_outer(numbers, at, d, w, fade)
 
 
 @jit
@@ -33,8 +21,18 @@ def combine(total, at, keep, factor, part, first, count):
 
 
 @jit
-def weigh_squares(numbers, at, weights, count):
-    return vectors.weigh_squares(numbers, at, weights, count)
+def assign(total, at, factor, part, first, count):
+    vectors.assign(total, at, factor, part, first, count)
+
+
+@jit
+def clear(numbers, at, count):
+    vectors.clear(numbers, at, count)
+
+
+@jit
+def weigh_squares(numbers, at, weights, first, count):
+    return vectors.weigh_squares(numbers, at, weights, first, count)
 
 
 @jit
@@ -46,29 +44,6 @@ def framed(numbers):
     return np.concatenate([np.full(AT, OUTSIDE), numbers, np.full(AT, OUTSIDE)])
 
 
-def symmetric(dim):
-    root = np.random.default_rng(dim).standard_normal((dim, dim))
-    return root + root.T
-
-
-def lower(matrix):
-    return matrix[np.tril_indices(len(matrix))]
-
-
-@pytest.mark.parametrize("dim", range(1, 18))
-def test_products_and_updates(dim):
-    matrix, x = symmetric(dim), np.zeros(vectors.padded(dim))
-    x[:dim] = np.random.default_rng(0).standard_normal(dim)
-    numbers, out = framed(lower(matrix)), np.full(len(x) + 4, OUTSIDE)
-    product(numbers, AT, dim, x, out[: len(x)])
-    np.testing.assert_allclose(out[:dim], matrix @ x[:dim], atol=1e-12)
-    assert (out[len(x) :] == OUTSIDE).all()
-    assert (numbers == framed(lower(matrix))).all()
-    fade_outer(numbers, AT, dim, x, 0.75)
-    x = x[:dim]
-    np.testing.assert_allclose(numbers, framed(lower(0.75 * matrix - np.outer(x, x))), atol=1e-12)
-
-
 @pytest.mark.parametrize("count", range(10))
 def test_dots_and_sums(count):
     rng = np.random.default_rng(count)
@@ -77,14 +52,36 @@ def test_dots_and_sums(count):
     total = framed(a)
     combine(total, AT, 0.75, -0.5, framed(b), AT, count)
     np.testing.assert_allclose(total, framed(0.75 * a - 0.5 * b))
+    assign(total, AT, 3.0, framed(b), AT, count)
+    np.testing.assert_allclose(total, framed(3.0 * b))
 
 
-@pytest.mark.parametrize("count", range(20))
-def test_weighted_squares(count):
+@pytest.mark.parametrize("count", [0, 8, 24])
+def test_whole_vectors(count):
     rng = np.random.default_rng(count)
     numbers, weights = rng.standard_normal(count), rng.random(count)
     outside = np.concatenate([[np.nan], numbers, np.full(8, np.inf)])
-    assert weigh_squares(outside, 1, np.append(weights, np.nan), count) == pytest.approx(np.sum(numbers**2 * weights))
+    weighted = weigh_squares(outside, 1, np.concatenate([[np.nan] * 2, weights, [np.nan]]), 2, count)
+    assert weighted == pytest.approx(np.sum(numbers**2 * weights))
+    numbers = framed(numbers)
+    clear(numbers, AT, count)
+    assert (numbers == framed(np.zeros(count))).all()
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 5), (2, 3, 4)])
+def test_arrays_that_begin_where_a_cache_line_does(shape):
+    for _ in range(20):
+        zeros = vectors.aligned_zeros(shape)
+        assert zeros.shape == shape
+        assert zeros.ctypes.data % 64 == 0
+        assert zeros.flags.c_contiguous
+        assert not zeros.any()
+        assert vectors.aligned(zeros) is zeros
+    room = np.arange(1.0 + zeros.size)
+    odd = next(part for part in (room[:-1], room[1:]) if part.ctypes.data % 64).reshape(shape)
+    copy = vectors.aligned(odd)
+    assert copy.ctypes.data % 64 == 0
+    np.testing.assert_array_equal(copy, odd)
 
 
 @pytest.mark.parametrize("dim", range(1, 20))
@@ -99,18 +96,3 @@ def test_numbers_outside_do_not_matter():
     """What stands behind a vector may be anything: 0 times infinity would not be 0."""
     a = np.array([np.nan, 1.0, 2.0, 3.0, np.inf, np.nan, np.nan, np.nan])
     assert dot(a, 1, np.array([np.nan, 1.0, 1.0, 2.0, np.nan]), 1, 3) == 9.0
-
-
-@pytest.mark.parametrize("dim", [1, 2, 3, 4, 5, 8, 11])
-@pytest.mark.parametrize("count", [1, 7, 8, 9, 16, 17, 25])
-def test_forms_of_arms_side_by_side(dim, count):
-    """Groups of eight, two at a time, and a last one that is not full; equal arms are equal wherever they stand."""
-    root, arms = (
-        np.random.default_rng(dim).standard_normal((dim, dim)),
-        np.random.default_rng(1).standard_normal((9, dim)),
-    )
-    matrix, picks = root @ root.T, np.arange(count) % 9
-    found = forms(lower(matrix), arms, picks)
-    np.testing.assert_allclose(found, np.einsum("ki,ij,kj->k", arms[picks], matrix, arms[picks]), atol=1e-12)
-    for k in range(9, count):
-        assert found[k] == found[k - 9]

@@ -9,6 +9,7 @@ from driftbandit import DriftUCB, load
 from driftbandit.kernels import ridge
 from driftbandit.kernels.driftucb import drift, scales
 from driftbandit.kernels.driftucb.ladder import young
+from driftbandit.kernels.driftucb.rows import COUNT
 
 SAVED = Path(__file__).parents[1] / "saved"
 TASTES = np.array([[0.5, -0.4, 0.3, 0.6], [0.5, 0.4, 0.3, -0.6]])
@@ -19,7 +20,7 @@ def test_a_file_from_before_rewards_waited_goes_on_where_it_was():
     policy = load(SAVED / "driftucb-without-backlog.npz")
     assert (policy.rounds, [change.round for change in policy.changes]) == (331, [240])
     assert policy._memo[scales.COLUMNS] == 5.0
-    counts = drift.rungs_of(policy._bank, 4)[:, ridge.COUNT].tolist()
+    counts = drift.rungs_of(policy._bank, 4)[:, COUNT].tolist()
     assert counts == [-1.0, -1.0, -1.0, -1.0, 27.0, 43.0, 11.0, -1.0, 75.0, -1.0]
     rng = np.random.default_rng(12)
     for _ in range(600):
@@ -43,8 +44,8 @@ def earlier(policy):
     old[:, size : size + 7] = bank[:16, size + 1 : size + 8]
     folded = 0
     for row, now in zip(old[6:], bank[6:16], strict=True):
-        if now[young.scale_at(d)] > 0.0:
-            row[first], row[first + 1 : size] = -now[young.scale_at(d)], now[first : size - 1]
+        if now[size] > 0.0:  # 1 / ridge
+            row[first], row[first + 1 : size] = -now[size], now[first : size - 1]
             folded += 1
     return {**state, "bank": old}, folded
 
@@ -63,11 +64,11 @@ def test_vectors_of_young_models_are_understood():
         assert other.learn(x, reward) == policy.learn(x, reward)
     drift.settle(policy._rules, policy._memo, policy._bank)
     drift.settle(other._rules, other._memo, other._bank)
-    mine, theirs = policy._bank.copy(), other._bank.copy()
-    for row, twin in zip(mine[6:16], theirs[6:16], strict=True):
-        if row[ridge.COUNT] >= 0.0:
-            young.unfold(row, np.ones(dim))
-            young.unfold(twin, np.ones(dim))
+    for each in (policy, other):
+        for row in drift.rungs_of(each._bank, 4):
+            if row[COUNT] >= 0.0:
+                young.unfold(row, np.ones(dim))
+    mine, theirs = policy.state()["bank"], other.state()["bank"]
     np.testing.assert_allclose(theirs[:16], mine[:16], rtol=1e-8, atol=1e-8)
 
 

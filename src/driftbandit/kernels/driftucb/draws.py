@@ -13,9 +13,9 @@ import math
 import numpy as np
 
 from driftbandit.core import Floats
-from driftbandit.kernels.cholesky import add_draw
+from driftbandit.kernels.cholesky import add_draw_of_tiles
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.ridge import THETA
+from driftbandit.kernels.driftucb.rows import matrix_at
 
 OUTSTANDING = 5
 """Weights are drawn from this many unanswered choices on."""
@@ -24,12 +24,12 @@ _PRIME = 2_147_483_647  # numbers below it can be multiplied without overflow
 
 
 @jit
-def draw(model: Floats, theta: Floats, scale: float, number: int) -> None:
-    """Add `scale` * L z to `theta`, where L L' is the matrix of the row `model` and z is normal."""
+def draw(rows: Floats, at: int, theta: Floats, scale: float, number: int) -> None:
+    """Add `scale` * L z to `theta`, where L L' is the matrix of the row that begins at `at`, and z is normal."""
     z = np.empty(len(theta))
     for i in range(len(theta)):
         z[i] = _normal(number, i)
-    add_draw(theta, model, THETA + len(theta), z, scale)
+    add_draw_of_tiles(theta, rows, at + matrix_at(len(theta)), z, scale)
 
 
 @jit

@@ -4,10 +4,9 @@ The parts have their own files: `acting` (which arm is played), `draws` (which o
 `scales` (what is known about the world), `frames` (units and intercept), `experts`, `mixture` (the weights, and who
 acts), `births` (the ladder of young models) and `evidence` (what they learn, and the alarm).
 
-A bank of rows holds the elder (all history), the incumbent (since the last alarm), the experts, and the ladder. Each is
-a `ridge` row ``[n, theta, matrix]`` with room for the ladder's sums; the matrix is A^-1 or, in an expert, a covariance.
-Behind the ladder, the `backlog` fills the last rows.
-All models explain what a reward has beyond what the frame's anchor expects.
+A bank of `rows` holds the elder (all history), the incumbent (since the last alarm), the experts, and the ladder.
+Behind the ladder, a row has the sizes of the frame's units, and the `backlog` fills the last rows; `compact` says how a
+bank is stored. All models explain what a reward has beyond what the frame's anchor expects.
 `rules` are the settings, followed by the share of its knowledge that each expert keeps per round. `memo` holds what
 `scales` names, then the weights of incumbent and experts, then three vectors with room for the features and an
 intercept: the incumbent's theta before the latest alarm, the units of the frame, and the anchor. These are few arrays,
@@ -21,10 +20,11 @@ import math
 import numpy as np
 
 from driftbandit.core import Floats
-from driftbandit.kernels.compile import borrow, copy_into, finite, flat, hold, jit
+from driftbandit.kernels.compile import SCRATCH, borrow, copy_into, finite, flat, hold, jit, jit_inside, scratch
 from driftbandit.kernels.driftucb import mixture
-from driftbandit.kernels.driftucb.experts import learn_expert, start_experts
+from driftbandit.kernels.driftucb.experts import drift_of, start_experts
 from driftbandit.kernels.driftucb.ladder import backlog, births, evidence, young
+from driftbandit.kernels.driftucb.rows import COUNT, STEADY, THETA, absorb, multiply, note_trace, row_size, variance_at
 from driftbandit.kernels.driftucb.scales import (
     ALARM_AGE,
     ALARM_EVIDENCE,
@@ -49,9 +49,8 @@ from driftbandit.kernels.driftucb.scales import (
     tally,
     tame,
 )
-from driftbandit.kernels.ridge import COUNT, LARGEST_SQUARE, THETA
-from driftbandit.kernels.rows import absorb, multiply
-from driftbandit.kernels.vector_units.vectors import dot, padded
+from driftbandit.kernels.ridge import LARGEST_SQUARE
+from driftbandit.kernels.vector_units.vectors import padded, weigh_arm, weigh_squares
 
 ELDER, INCUMBENT, EXPERTS = 0, 1, 2
 
@@ -64,6 +63,8 @@ NOT_USABLE = -1
 
 SMALLEST = 1e-200  # |x|^2 below this is taken to be 0
 _FIRST_RIDGE = 0.02  # ridge of the incumbent, in units of the first |x|^2
+_CANCELLED = 1e-12  # least noise as a share of an arm's variance: with less, what is left of that is only rounding
+_FAST = 20_000  # numbers that fit into a fast cache
 _BEFORE, _UNITS, _ANCHOR = range(3)  # vectors at the end of `memo`
 LARGEST = LARGEST_SQUARE * _FIRST_RIDGE  # largest |x|^2 that spoils no matrix, in the same unit
 
@@ -75,8 +76,8 @@ def memo_size(dim: int, experts: int) -> int:
 
 def bank_shape(dim: int, experts: int) -> tuple[int, int]:
     """Shape of `bank`."""
-    width = evidence.rung_size(dim + 1)
-    return models_of(experts) - (-backlog.backlog_size(dim + 1) // width), width
+    width = row_size(dim + 1)
+    return models_of(experts) + 1 - (-backlog.backlog_size(dim + 1) // width), width
 
 
 @jit
@@ -93,22 +94,17 @@ def rungs_of(bank: Floats, experts: int) -> Floats:
 
 
 @jit
-def backlog_at(bank: Floats, experts: int) -> int:
-    """Where the backlog begins, in the numbers of `bank` one behind the other."""
+def sizes_at(bank: Floats, experts: int) -> int:
+    """Where units^2 begin, in the numbers of `bank` one behind the other; behind them, whole vectors, 1 / units^2."""
     at: int = models_of(experts) * bank.shape[1]
     return at
 
 
 @jit
-def is_sound(memo: Floats, bank: Floats, experts: int) -> bool:
-    """Whether the counts of ladder and backlog lead to places inside `bank`."""
-    d, rungs = int(memo[COLUMNS]), rungs_of(bank, experts)
-    sound = backlog.is_count(flat(bank)[backlog_at(bank, experts) + backlog.WAITING])
-    for k in range(len(rungs)):
-        scale = rungs[k, young.scale_at(d)]
-        sound = sound and scale >= 0.0 and backlog.is_count(rungs[k, evidence.sums_at(d) + evidence.LATE])
-        sound = sound and (scale == 0.0 or 2.0 * rungs[k, COUNT] <= d + 1.0)
-    return sound
+def backlog_at(bank: Floats, experts: int) -> int:
+    """Where the backlog begins."""
+    at: int = sizes_at(bank, experts) + bank.shape[1]
+    return at
 
 
 @jit
@@ -142,25 +138,29 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
     """Learn one reward; 1 if it raised an alarm, whose numbers are then in `memo`, else 0, or NOT_USABLE."""
     rules, memo, bank, x = borrow(rules), borrow(memo), borrow(bank), borrow(x)
     experts = len(rules) - RULES
-    units = units_of(memo, experts)
-    d = len(units)
-    arm = x if d == len(x) else with_one(x)
-    x = borrow(arm)
-    base = dot(anchor_of(memo, experts), 0, x, 0, d) if memo[ANCHORED] > 0.0 else 0.0
+    units, anchor = units_of(memo, experts), anchor_of(memo, experts)
+    d, length = len(units), padded(len(units))
+    needed = (4 + experts) * (length + 4)
+    owned = np.empty(needed) if needed > SCRATCH else scratch()
+    room = borrow(owned)
+    features, vectors, numbers = room[:length], room[length : (4 + experts) * length], room[(4 + experts) * length :]
+    widen(x, features, d)
+    base, size = weigh_arm(features, 0, anchor, 0, units)
+    if memo[ANCHORED] == 0.0:
+        base = 0.0
     surplus = tame(memo, reward - base)
-    size = _begin_round(memo, bank, experts, x, surplus, units)
-    if size <= 0.0:
-        hold(arm)
-        return 0 if size == 0.0 else NOT_USABLE
+    usable = _begin_round(memo, bank, experts, size, surplus)
+    if usable <= 0:
+        hold(owned)
+        return usable
     weights = memo[MEMO : MEMO + 1 + experts]
-    elder, incumbent, rungs = bank[ELDER], bank[INCUMBENT], rungs_of(bank, experts)
+    incumbent, rungs = bank[INCUMBENT], rungs_of(bank, experts)
     rows, waiting, noise, clicks = flat(bank), backlog_at(bank, experts), memo[NOISE], are_clicks(memo)
-    owned = np.empty((2, 1 + experts))
-    of_models = borrow(owned)
-    errors, variances = of_models[0], of_models[1]  # of models with weight; those without have none
 
-    total = mixture.total_variance(memo, weights, bank[INCUMBENT:], units)
-    width = _learn_models(rules[RULES:], memo, bank, units, x, surplus, errors, variances)
+    total = mixture.total_variance(memo, weights, bank[INCUMBENT:])
+    errors, variances = numbers[: 1 + experts], numbers[1 + experts : 2 + 2 * experts]  # of models that act
+    found = numbers[2 + 2 * experts :]
+    width = _learn_models(rules[RULES:], memo, bank, d, features, surplus, errors, variances, found, vectors)
     mixture.remember_pick(memo, weights, variances, total)
     learn_noise(memo, weights, errors, variances)
     nu, logs = mixture.freedom(memo), variances  # of the likelihoods, from here on
@@ -169,28 +169,38 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
     fired = 0
     if rules[DETECT] > 0.0 and rows[waiting + backlog.ALLOWANCE] < backlog.UNLIMITED:  # else no young model lives
         if clicks:
-            telling = evidence.show_click(rows, waiting, memo, x, reward, base, logs[0], acting)
+            telling = evidence.show_click(rows, waiting, memo, features, reward, base, logs[0], acting)
         else:
             own, cap = errors[0] ** 2 / (width * noise), evidence.error_cap(memo)
-            telling = evidence.show(rows, waiting, x, surplus, own, width - 1.0, noise, acting, nu, cap)
+            telling = evidence.show(rows, waiting, features, surplus, own, width - 1.0, noise, acting, nu, cap)
         if evidence.is_time(memo, rows[waiting + backlog.WAITING]) or (telling and evidence.ready(memo, d)):
             fired = _seek_change(rules, memo, bank, units)
 
     tally(memo, reward, surplus, size)
     if are_clicks(memo) != clicks:
         births.clear(rungs)  # their sums are of another kind
-        backlog.wipe(rows, waiting, d, int(rows[waiting + backlog.WAITING]))
+        backlog.wipe(rows, waiting, length, int(rows[waiting + backlog.WAITING]))
         backlog.empty(rows, waiting, 0.0)
-    rescale(memo, elder, units)
-    if memo[REWARD_SQUARES] > 0.0:
-        theta = elder[THETA : THETA + d]
-        if start_experts(memo, bank[EXPERTS : EXPERTS + experts], theta, units):
-            mixture.share_out(weights)
-        if rules[DETECT] > 0.0 and incumbent[COUNT] >= 2.0:
-            births.renew(memo, rungs, theta, units, rows, waiting, incumbent[COUNT], rules[DELTA])
+    _end_round(rules, memo, bank, units)
     hold(owned)
-    hold(arm)
     return fired
+
+
+@jit
+def _end_round(rules: Floats, memo: Floats, bank: Floats, units: Floats) -> None:
+    """Judge the scales anew, and let experts start and young models be born whose time it is."""
+    experts, d, rows = len(rules) - RULES, len(units), flat(bank)
+    shares = sizes_at(bank, experts) + padded(d)
+    rescale(memo, weigh_squares(rows, ELDER * bank.shape[1] + THETA, rows, shares, padded(d)) / d)
+    if memo[REWARD_SQUARES] == 0.0:
+        return
+    theta, age = bank[ELDER, THETA : THETA + d], bank[INCUMBENT, COUNT]
+    if start_experts(memo, bank[EXPERTS : EXPERTS + experts], theta, units):
+        _note_traces(bank, experts, d)
+        mixture.share_out(memo[MEMO : MEMO + 1 + experts])
+    if rules[DETECT] > 0.0 and age >= 2.0:
+        rungs, waiting = rungs_of(bank, experts), backlog_at(bank, experts)
+        births.renew(memo, rungs, theta, units, rows, waiting, age, rules[DELTA])
 
 
 @jit
@@ -212,43 +222,35 @@ def with_constant(features: Floats) -> Floats:
     return result
 
 
-@jit
-def with_one(x: Floats) -> Floats:
-    """The features of an arm with a one behind them."""
-    result = np.ones(len(x) + 1)
-    copy_into(result, x)
-    return result
+@jit_inside
+def widen(x: Floats, features: Floats, d: int) -> None:
+    """Copy an arm's features into whole vectors, with a one behind them if there are d columns, one more."""
+    for i in range(len(x), len(features)):
+        features[i] = 1.0 if i < d else 0.0
+    copy_into(features, x)
 
 
 @jit
-def _begin_round(memo: Floats, bank: Floats, experts: int, x: Floats, surplus: float, units: Floats) -> float:
-    """|x|^2, 0 if there is nothing to learn, -1 if it is not usable; sets the units if they are not known."""
-    size = size_of(x, units)
+def _begin_round(memo: Floats, bank: Floats, experts: int, size: float, surplus: float) -> int:
+    """1 if a reward of an arm with |x|^2 = `size` can be learned, 0 if it tells nothing, or NOT_USABLE; sets the units
+    if they are not known.
+    """
     if not finite(size):
-        return -1.0
+        return NOT_USABLE
     if size < SMALLEST:
-        return 0.0
+        return 0
     if memo[FIRST_SQUARE] == 0.0:
         if memo[SPREAD] == 0.0:
             begin(memo, bank, experts, size)
         memo[FIRST_SQUARE] = size
     if size > LARGEST * memo[FIRST_SQUARE]:
         if memo[SPREAD] == 0.0:
-            return -1.0
+            return NOT_USABLE
         memo[FIRST_SQUARE] = size  # what was told does not depend on it
     if memo[REWARD_SQUARES] == 0.0 and surplus != 0.0 and memo[SPREAD] == 0.0:
         memo[NOISE] = surplus * surplus
         memo[TASTE] = memo[PRIOR] = surplus * surplus / memo[FIRST_SQUARE]
-    return size
-
-
-@jit
-def size_of(x: Floats, units: Floats) -> float:
-    """|x|^2 in the frame's units."""
-    size = 0.0
-    for i in range(len(x)):
-        size += (x[i] * units[i]) ** 2
-    return size
+    return 1
 
 
 @jit
@@ -265,10 +267,25 @@ def begin(memo: Floats, bank: Floats, experts: int, size: float) -> None:
     d = len(units)
     for model in range(2):
         ridge = size if model == ELDER else _FIRST_RIDGE * size
-        at = THETA + d
         for i in range(d):
-            bank[model, at + i] = units[i] * units[i] / ridge if ridge > 0.0 else 0.0
-            at += i + 1
+            bank[model, variance_at(d, i)] = units[i] * units[i] / ridge if ridge > 0.0 else 0.0
+    derive(memo, bank, experts)
+
+
+@jit
+def derive(memo: Floats, bank: Floats, experts: int) -> None:
+    """Fill in what follows from the rest of a bank: sizes of units, and traces."""
+    units, numbers, at = units_of(memo, experts), flat(bank), sizes_at(bank, experts)
+    for i in range(len(units)):
+        numbers[at + i] = units[i] * units[i]
+        numbers[at + padded(len(units)) + i] = 1.0 / numbers[at + i]
+    _note_traces(bank, experts, len(units))
+
+
+@jit
+def _note_traces(bank: Floats, experts: int, d: int) -> None:
+    for model in range(INCUMBENT, EXPERTS + experts):
+        note_trace(flat(bank), model * bank.shape[1], d, sizes_at(bank, experts) + padded(d))
 
 
 @jit
@@ -276,40 +293,44 @@ def _learn_models(
     keep: Floats,
     memo: Floats,
     bank: Floats,
-    units: Floats,
+    d: int,
     x: Floats,
     reward: float,
     errors: Floats,
     variances: Floats,
+    found: Floats,
+    vectors: Floats,
 ) -> float:
     """Show the reward to elder, incumbent and experts; fills in the errors of incumbent and experts and their
     variances.
 
-    Returns 1 + x' A^-1 x of the incumbent.
+    All models that fit into a fast cache find out their errors before one of them learns, so that none of them waits
+    for another. What they find has room in `found` and `vectors`. Returns 1 + x' A^-1 x of the incumbent.
     """
-    noise, d = memo[NOISE], len(x)
-    rows, width = flat(bank), bank.shape[1]
-    owned = np.zeros((3, padded(d)))
-    vectors = borrow(owned)
-    features, lifted, z = vectors[0], vectors[1], vectors[2]
-    for i in range(d):
-        features[i], lifted[i] = x[i], units[i] * units[i] * x[i]
-    if memo[EXPERTS_LIVE] > 0.0:  # before the elder learns, to which they revert
-        for m in range(1, len(errors)):
-            at = (INCUMBENT + m) * width
-            errors[m], variances[m] = learn_expert(
-                rows, at, ELDER * width, units, features, lifted, reward, z, keep[m - 1], memo
-            )
+    noise, length = memo[NOISE], len(x)
+    rows, width, sizes = flat(bank), bank.shape[1], sizes_at(bank, len(keep))
+    models = EXPERTS + len(keep) if memo[EXPERTS_LIVE] > 0.0 else EXPERTS
+    means, squares, lifted, z = found[:models], found[models:], vectors[:length], vectors[length:]
+    for i in range(length):
+        lifted[i] = rows[sizes + i] * x[i]
     spread = 1.0
-    for model in (ELDER, INCUMBENT):
-        mean, square = multiply(rows, model * width, d, features, z)
-        error, spread = reward - mean, 1.0 + max(square, 0.0)
-        absorb(rows, model * width, d, z, error, spread)
-        if model == ELDER:
-            memo[ELDER_ERRORS] += error * error / spread
-        else:
-            errors[0], variances[0] = error, noise * spread
-    hold(owned)
+    at_once = models if models * width <= _FAST else 1
+    for last in range(models, 0, -at_once):  # the elder comes last, as experts revert to what it was
+        for m in range(last - at_once, last):
+            drift = drift_of(keep[m - EXPERTS], memo) if m >= EXPERTS else STEADY
+            means[m], squares[m] = multiply(rows, m * width, 0, d, drift, lifted, x, z, m * length)
+        for m in range(last - 1, last - at_once - 1, -1):
+            drift = drift_of(keep[m - EXPERTS], memo) if m >= EXPERTS else STEADY
+            least = noise if m >= EXPERTS else 1.0
+            error, variance = reward - means[m], max(least, _CANCELLED * squares[m]) + max(squares[m], 0.0)
+            absorb(rows, m * width, 0, d, drift, rows, sizes, z, m * length, error, variance)
+            if m == ELDER:
+                memo[ELDER_ERRORS] += error * error / variance
+                continue
+            note_trace(rows, m * width, d, sizes + length)
+            if m == INCUMBENT:
+                spread, variance = variance, noise * variance
+            errors[m - INCUMBENT], variances[m - INCUMBENT] = error, variance
     return spread
 
 
@@ -356,10 +377,11 @@ def _replace(memo: Floats, bank: Floats, experts: int, best: int, units: Floats)
     d = len(units)
     incumbent, rungs, weights = bank[INCUMBENT], rungs_of(bank, experts), memo[MEMO : MEMO + 1 + experts]
     copy_into(before_alarm(memo, experts), incumbent[THETA : THETA + d])
-    mixture.inherit(weights, evidence.lead(rungs[best], d))
-    noise, worth = evidence.noise_since(rungs[best], d)
+    mixture.inherit(weights, evidence.lead(rungs[best]))
+    noise, worth = evidence.noise_since(rungs[best])
     take_over_noise(memo, noise, worth)
     copy_into(incumbent, rungs[best])
     young.unfold(incumbent, units)
+    _note_traces(bank, experts, d)
     births.clear(rungs)
     memo[ALARMS] += 1.0

@@ -19,9 +19,8 @@ import numpy as np
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.ridge import THETA
-from driftbandit.kernels.rows import absorb, multiply
-from driftbandit.kernels.vector_units.instructions import WIDTH
+from driftbandit.kernels.driftucb.rows import THETA, learn, matrix_at, variance_at
+from driftbandit.kernels.vector_units.tiles import matrix_size
 from driftbandit.kernels.vector_units.vectors import padded
 
 TRIAL = 256
@@ -169,11 +168,9 @@ def _predict(seen: Floats, units: Floats, anchor: Floats, typical: float, blind:
     If `blind`, the anchor, which was found from all rewards, is replaced by the mean of the earlier rewards.
     """
     count, d, columns = seen.shape[0], seen.shape[1] - 1, len(units)
-    row = np.zeros(THETA + columns + columns * (columns + 1) // 2 + WIDTH)  # a few more, see `expect`
-    at = THETA + columns
+    row = np.zeros(matrix_at(columns) + matrix_size(columns))
     for i in range(columns):
-        row[at + i] = 1.0 / (_RIDGE * typical)
-        at += i + 1
+        row[variance_at(columns, i)] = 1.0 / (_RIDGE * typical)
     x, z = np.zeros(padded(columns)), np.zeros(padded(columns))
     total, earlier = 0.0, 0.0
     for t in range(count):
@@ -185,9 +182,7 @@ def _predict(seen: Floats, units: Floats, anchor: Floats, typical: float, blind:
         if blind:
             base = earlier / t if t else seen[0, d]
         earlier += seen[t, d]
-        mean, square = multiply(row, 0, columns, x, z)
-        error = seen[t, d] - base - mean
+        error, _ = learn(row, 0, columns, x, seen[t, d] - base, z)
         if t > 0:  # nobody can predict the first one
             total = _DECAY * total + error * error
-        absorb(row, 0, columns, z, error, 1.0 + max(square, 0.0))
     return total, row[THETA : THETA + columns]

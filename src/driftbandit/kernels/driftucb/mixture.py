@@ -1,8 +1,8 @@
 """DriftUCB's mixture: the weights of the models that act, the mixture of these models, and how much it explores.
 
 Incumbent and experts act together, each with the weight that its predictions have earned. The weights stand in `memo`
-from `scales.MEMO` on, the incumbent's first. Rows are `ridge` rows ``[n, theta, matrix]``: the incumbent's matrix is
-A^-1, a covariance in units of the noise; an expert's is a covariance.
+from `scales.MEMO` on, the incumbent's first. The matrix of the incumbent's row is A^-1, a covariance in units of the
+noise; an expert's is a covariance.
 
 Exploration rises while the arms played are much better known than the arms shown, because otherwise nothing would show
 that an arm which is no longer played has become the best. An arm's variance x'Cx is taken as a share of the total tr C,
@@ -18,6 +18,7 @@ import numpy as np
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import flat, jit
+from driftbandit.kernels.driftucb.rows import THETA, TRACE, matrix_at
 from driftbandit.kernels.driftucb.scales import (
     HIT_VALUE,
     NOISE,
@@ -28,8 +29,10 @@ from driftbandit.kernels.driftucb.scales import (
     are_clicks,
     click_rate,
 )
-from driftbandit.kernels.ridge import THETA, bound_by_norm
-from driftbandit.kernels.vector_units.vectors import assign, combine, weigh_squares
+from driftbandit.kernels.ridge import bound_by_norm
+from driftbandit.kernels.vector_units.instructions import WIDTH
+from driftbandit.kernels.vector_units.tiles import entry_at, matrix_size, weigh_line
+from driftbandit.kernels.vector_units.vectors import assign, combine, padded
 
 _CHUNK = 2048  # numbers blended at a time: they stay in the fastest cache
 _LIGHT = 1e-3  # a model with less weight does not act
@@ -63,66 +66,63 @@ def heaviest(weights: Floats) -> Floats:
 
 
 @jit
-def blend(memo: Floats, weights: Floats, rows: Floats, d: int) -> Floats:
-    """Row with the weighted mean of the means and covariances of the models that act."""
-    size = THETA + d + d * (d + 1) // 2
-    result, numbers = np.empty(size), flat(rows)
-    result[: THETA + d] = 0.0
-    for first in range(THETA + d, size, _CHUNK):
+def blend(memo: Floats, weights: Floats, bank: Floats, d: int, result: Floats) -> None:
+    """Write the weighted mean of the means and covariances of the models that act into the row `result`.
+
+    The models are in the rows of `bank`, the incumbent first.
+    """
+    matrix, numbers = matrix_at(d), flat(bank)
+    size = matrix + matrix_size(d)
+    result[:matrix] = 0.0
+    for first in range(matrix, size, _CHUNK):
         count, begun = min(_CHUNK, size - first), False
         for m in range(len(weights)):
-            weight, at = weights[m], m * rows.shape[1]
+            weight, at = weights[m], m * bank.shape[1]
             if weight < _LIGHT:
                 continue
-            if first == THETA + d:
-                combine(result, THETA, 1.0, weight, numbers, at + THETA, d)
+            if first == matrix:
+                combine(result, THETA, 1.0, weight, numbers, at + THETA, padded(d))
             weight = weight * memo[NOISE] if m == 0 else weight
             if begun:
                 combine(result, first, 1.0, weight, numbers, at + first, count)
             else:
                 assign(result, first, weight, numbers, at + first, count)
                 begun = True
-    return result
+            if first == matrix:
+                result[TRACE] += weight * bank[m, TRACE]
 
 
 @jit
-def exploration(memo: Floats, explore: float, most: float, mixture: Floats, variances: Floats, units: Floats) -> float:
-    """How many standard deviations to add to the means of a pool, some of whose arms have these variances."""
-    known = memo[PICK_SHARES] * _trace(mixture, units)
+def exploration(memo: Floats, explore: float, most: float, total: float, variance: float) -> float:
+    """How many standard deviations to add to the means of a pool, whose arms have this mean variance.
+
+    `total` is the trace of the mixture's covariance, in the frame's units.
+    """
+    known = memo[PICK_SHARES] * total
     if known > 0.0:
-        spread = memo[PICK_COUNT] * np.sum(variances) / (len(variances) * _SLACK * known)
-        explore = min(explore * max(spread, 1.0), most)
+        explore = min(explore * max(memo[PICK_COUNT] * variance / (_SLACK * known), 1.0), most)
     return explore * _CLICK_EXPLORE if are_clicks(memo) else explore
 
 
 @jit
-def largest_eigenvalue_bound(mixture: Floats, units: Floats) -> float:
-    """Upper bound on the largest eigenvalue of the mixture's covariance, in the frame's units."""
+def largest_eigenvalue_bound(rows: Floats, at: int, units: Floats, trace: float) -> float:
+    """Upper bound on the largest eigenvalue of the matrix of the row that begins at `at`, in the frame's units."""
     d = len(units)
-    shares = np.empty(d)
+    shares, totals = np.zeros(padded(d)), np.zeros(WIDTH)
     for i in range(d):
         shares[i] = 1.0 / (units[i] * units[i])
-    trace, squares = 0.0, 0.0
-    at = THETA + d
     for i in range(d):
-        own = mixture[at + i] * shares[i]
-        trace += own
-        squares += 2.0 * weigh_squares(mixture, at, shares, i) * shares[i] + own * own
-        at += i + 1
-    return bound_by_norm(trace, squares, d)
+        lines = min(d - i // WIDTH * WIDTH, WIDTH)
+        weigh_line(rows, at + matrix_at(d) + entry_at(d, i, 0), i, lines, shares, shares[i], totals)
+    return bound_by_norm(trace, np.sum(totals), d)
 
 
 @jit
-def total_variance(memo: Floats, weights: Floats, rows: Floats, units: Floats) -> float:
+def total_variance(memo: Floats, weights: Floats, rows: Floats) -> float:
     """Trace of the mixture's covariance, in the frame's units."""
-    total = 0.0
-    at = THETA + len(units)
-    for i in range(len(units)):
-        variance = weights[0] * memo[NOISE] * rows[0, at + i]
-        for m in range(1, len(weights)):
-            variance += weights[m] * rows[m, at + i]
-        total += variance / (units[i] * units[i])
-        at += i + 1
+    total: float = weights[0] * memo[NOISE] * rows[0, TRACE]
+    for m in range(1, len(weights)):
+        total += weights[m] * rows[m, TRACE]
     return total
 
 
@@ -226,14 +226,3 @@ def inherit(weights: Floats, lead: float) -> None:
 @jit
 def _fair(model: int, count: int) -> float:
     return 0.5 if model == 0 else 0.5 / (count - 1)
-
-
-@jit
-def _trace(row: Floats, units: Floats) -> float:
-    """Sum of the diagonal of a row's matrix, in the frame's units."""
-    at = THETA + len(units)
-    total = 0.0
-    for i in range(len(units)):
-        total += row[at + i] / (units[i] * units[i])
-        at += i + 1
-    return total

@@ -9,7 +9,8 @@ import numpy as np
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import copy_into, fill_in, jit, jit_into
 from driftbandit.kernels.driftucb import frames
-from driftbandit.kernels.driftucb.drift import RULES, anchor_of, begin, learn, units_of
+from driftbandit.kernels.driftucb.drift import RULES, anchor_of, begin, derive, learn, units_of
+from driftbandit.kernels.driftucb.rows import matrix_at
 from driftbandit.kernels.driftucb.scales import (
     ALL_COUNT,
     ALL_SUM,
@@ -26,7 +27,8 @@ from driftbandit.kernels.driftucb.scales import (
     TASTE,
     TRIED,
 )
-from driftbandit.kernels.ridge import THETA
+from driftbandit.kernels.vector_units.tiles import entry_at
+from driftbandit.kernels.vector_units.vectors import padded
 
 _TOO_LARGE = 100.0  # a typical |x|^2 that differs from the unit by this factor shows that the unit was wrong
 _TOLD = 10.0  # rewards' worth of noise that being told the noise counts for
@@ -131,8 +133,7 @@ def believe(experts: int, memo: Floats, bank: Floats, mean: Floats, spread: Floa
     memo[RECENT_SUM] = memo[STEADY_SUM] = memo[ALL_SUM] = _TOLD * noise
     memo[TASTE] = memo[PRIOR] = typical
     for model in range(2):
-        at = THETA + d
         for i in range(d):
-            for j in range(i + 1):
-                bank[model, at + j] = spread[i, j] / noise
-            at += i + 1
+            for j in range(min(padded(i + 1), d)):
+                bank[model, matrix_at(d) + entry_at(d, i, j)] = spread[i, j] / noise
+    derive(memo, bank, experts)

@@ -10,7 +10,6 @@ import math
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.ridge import THETA
 
 (
     ROUNDS,  # rewards learned, except those of arms without features
@@ -139,8 +138,11 @@ def take_over_noise(memo: Floats, noise: float, worth: float) -> None:
 
 
 @jit
-def rescale(memo: Floats, elder: Floats, units: Floats) -> None:
-    """Noise, size of a taste, prior of a new taste and trust in the elder, from all rewards so far."""
+def rescale(memo: Floats, length: float) -> None:
+    """Noise, size of a taste, prior of a new taste and trust in the elder, from all rewards so far.
+
+    `length` is the mean square of the elder's weights in the frame's units.
+    """
     if memo[REWARD_SQUARES] == 0.0:
         return
     rounds = memo[ROUNDS]
@@ -158,9 +160,6 @@ def rescale(memo: Floats, elder: Floats, units: Floats) -> None:
     spread = max(memo[ELDER_ERRORS] / rounds - overall, 0.0) * rounds / memo[FEATURE_SQUARES]
     least = _CLICK_LEAST_PRIOR if are_clicks(memo) else _LEAST_PRIOR
     memo[PRIOR] = min(max(spread, least * memo[TASTE]), memo[TASTE])
-    length = 0.0
-    for i in range(len(units)):
-        length += (elder[THETA + i] / units[i]) ** 2 / len(units)
     # James-Stein: the elder is the mean of alarms + 1 tastes; not all are new, so the root counts them as fewer.
     tastes = math.sqrt(memo[ALARMS] + 1.0)
     memo[SHRINK] = max(0.0, 1.0 - spread / (tastes * length)) if length > 0.0 else 0.0

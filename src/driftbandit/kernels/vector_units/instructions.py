@@ -12,14 +12,18 @@ from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-WIDTH = 4
-"""Numbers, and lines of a triangle, at a time."""
+WIDTH = 8
+"""Numbers of a vector, unless said otherwise."""
+
+LINES = 4
+"""Lines of a matrix, or arms, at a time, where not more is said."""
 
 MANY_REGISTERS = bool(get_host_cpu_features().get("avx512f"))
-"""Whether the processor has room for the sums of sixteen arms and four lines at once: 32 vector registers, not 16."""
+"""Whether the processor has 32 registers for eight numbers each, not 16 for four."""
 
 FLOAT, INT, SHORT = ir.DoubleType(), ir.IntType(64), ir.IntType(32)
 _FAST = ("reassoc", "contract", "nsz")  # as in `compile`
+_LITERAL = ("contract", "nsz")
 
 
 def compiled_as(typed: Callable[..., Any]) -> Callable[[F], F]:
@@ -31,11 +35,15 @@ def compiled_as(typed: Callable[..., Any]) -> Callable[[F], F]:
     return replace
 
 
-class Writer:
-    """Writes instructions on vectors of `width` numbers."""
+Meet = Callable[[Any, Sequence[Any], Sequence[Any]], list[Any]]
 
-    def __init__(self, context: Any, builder: Any, width: int = WIDTH) -> None:
-        self.context, self.builder, self.width = context, builder, width
+
+class Writer:
+    """Writes instructions on vectors of `width` numbers; if `literal`, LLVM neither reorders sums nor unrolls loops."""
+
+    def __init__(self, context: Any, builder: Any, width: int = WIDTH, literal: bool = False) -> None:
+        self.context, self.builder, self.width, self.literal = context, builder, width, literal
+        self._flags = _LITERAL if literal else _FAST
         self.vector = ir.VectorType(FLOAT, width)
         self.zero = ir.Constant(self.vector, [0.0] * width)
 
@@ -49,12 +57,13 @@ class Writer:
             start = self.builder.gep(start, [ir.Constant(INT, step) if isinstance(step, int) else step])
         return start
 
-    def lines(self, triangle: Any, at: Any, i: Any, count: int) -> list[Any]:
-        """Where `count` lines begin, line i at the place `at`."""
-        lines = [self.place(triangle, at)]
-        for k in range(1, count):
-            lines.append(self.place(lines[-1], i, k))
-        return lines
+    def block_of(self, i: Any) -> Any:
+        """The first line of the group that line i belongs to, and the first column of its block on the diagonal."""
+        return self.builder.and_(i, ir.Constant(INT, -WIDTH))
+
+    def whole(self, count: Any) -> Any:
+        """Room for so many numbers in whole vectors."""
+        return self.block_of(self.builder.add(count, ir.Constant(INT, WIDTH - 1)))
 
     def load(self, place: Any) -> Any:
         """A vector of the numbers there."""
@@ -65,29 +74,6 @@ class Writer:
     def store(self, vector: Any, place: Any) -> None:
         """Overwrite the numbers there."""
         self.builder.store(vector, self.builder.bitcast(place, self.vector.as_pointer())).align = 8
-
-    def load_first(self, place: Any, count: int) -> Any:
-        """A vector of the first `count` numbers there, up to `WIDTH`, and 0 for the others."""
-        if count == self.width:
-            return self.load(place)
-        result = self.zero
-        if count > 1:
-            result = self.pick(Writer(self.context, self.builder, 2).load(place), (0, 1, 2, 3))
-        if count % 2:
-            last = self.builder.load(self.place(place, count - 1))
-            result = self.builder.insert_element(result, last, ir.Constant(SHORT, count - 1))
-        return result
-
-    def store_first(self, vector: Any, place: Any, count: int) -> None:
-        """Overwrite the first `count` numbers there, up to `WIDTH`."""
-        if count == self.width:
-            self.store(vector, place)
-            return
-        if count > 1:
-            Writer(self.context, self.builder, 2).store(self.pick(vector, (0, 1)), place)
-        if count % 2:
-            last = self.builder.extract_element(vector, ir.Constant(SHORT, count - 1))
-            self.builder.store(last, self.place(place, count - 1))
 
     def rest_of(self, count: Any) -> Any:
         """Which numbers of a vector are among the `count` % `width` last ones of a line, those from its first on."""
@@ -120,11 +106,11 @@ class Writer:
 
     def times(self, a: Any, b: Any) -> Any:
         """a * b."""
-        return self.builder.fmul(a, b, flags=_FAST)
+        return self.builder.fmul(a, b, flags=self._flags)
 
     def add(self, a: Any, b: Any) -> Any:
         """a + b."""
-        return self.builder.fadd(a, b, flags=_FAST)
+        return self.builder.fadd(a, b, flags=self._flags)
 
     def plus(self, total: Any, a: Any, b: Any) -> Any:
         """total + a * b."""
@@ -132,7 +118,7 @@ class Writer:
 
     def minus(self, total: Any, a: Any, b: Any) -> Any:
         """total - a * b."""
-        return self.builder.fsub(total, self.times(a, b), flags=_FAST)
+        return self.builder.fsub(total, self.times(a, b), flags=self._flags)
 
     def sum(self, vector: Any) -> Any:
         """The sum of a vector's numbers."""
@@ -142,6 +128,14 @@ class Writer:
     def roots(self, vector: Any) -> Any:
         """A vector of the square roots of a vector's numbers."""
         return self.builder.call(self._known(f"llvm.sqrt.v{self.width}f64", self.vector, self.vector), [vector])
+
+    def _once(self) -> Any:
+        """What tells LLVM not to write a loop's body several times."""
+        module = self.builder.module
+        advice = module.add_metadata([ir.MetaDataString(module, "llvm.loop.unroll.disable")])
+        found = module.add_metadata([ir.MetaDataString(module, "loop"), advice])
+        found.operands = (found, advice)  # by which LLVM knows that it is about loops
+        return found
 
     def _known(self, name: str, result: Any, *arguments: Any) -> Any:
         """A function that LLVM knows."""
@@ -155,28 +149,25 @@ class Writer:
         return [self.pick(p, which, q) for which in (low, high) for p, q in pairs]
 
     def sums(self, vectors: Sequence[Any]) -> Any:
-        """A vector of the sums of four vectors."""
-        a, b, c, e = self.turned(*vectors)
-        return self.add(self.add(a, b), self.add(c, e))
+        """A vector of the sums of these vectors, of which there are a power of two, again and again."""
+        lanes, found, step = range(self.width), list(vectors), 1
+        while step < self.width:
+            if len(found) > 1:  # pairs become one: their numbers in turns, `step` of each
+                low = [lane - lane % (2 * step) + lane % step + self.width * (lane // step % 2) for lane in lanes]
+                pairs = list(zip(found[::2], found[1::2], strict=True))
+            else:
+                low, pairs = [lane - lane % (2 * step) + lane % step for lane in lanes], [(found[0], found[0])]
+            high = [lane + step for lane in low]
+            found = [self.add(self.pick(a, low, b), self.pick(a, high, b)) for a, b in pairs]
+            step *= 2
+        return found[0]
 
-    def by_count(self, count: Any, most: int, body: Callable[[int], None]) -> None:
-        """Write what ``body(count)`` writes for each count up to `most`, of which one runs, or none if it is 0."""
-        for each in range(1, most + 1):
-            with self.builder.if_then(self.builder.icmp_signed("==", count, ir.Constant(INT, each))):
-                body(each)
-
-    def in_pairs(self, stop: Any, body: Callable[[Writer, Any], None]) -> None:
-        """Let ``body(writer, j)`` run for the vectors from j = 0 on below `stop`, a multiple of `width`, two as one."""
-        twice = Writer(self.context, self.builder, 2 * self.width)
-
-        def pair(j: Any, _: Sequence[Any]) -> list[Any]:
-            body(twice, j)
-            return []
-
-        whole = self.builder.and_(stop, ir.Constant(INT, -2 * self.width))
-        twice.loop(whole, 2 * self.width, [], pair)
-        with self.builder.if_then(self.builder.icmp_signed("<", whole, stop)):
-            body(self, whole)
+    def only(self, vector: Any, first: Any, count: int, others: Any = None) -> Any:
+        """The vector at the `count` places from `first` on, elsewhere `others`, which are 0 if not given."""
+        places = ir.Constant(ir.VectorType(INT, self.width), list(range(self.width)))
+        ahead, last = self.builder.sub(places, self.spread(first)), self.spread(ir.Constant(INT, count))
+        which = self.builder.icmp_unsigned("<", ahead, last)
+        return self.builder.select(which, vector, self.zero if others is None else others)
 
     def along(
         self, count: Any, first: Sequence[Any], body: Callable[[Any, Sequence[Any], Any, Any], list[Any]]
@@ -214,12 +205,36 @@ class Writer:
         builder.position_at_end(around)
         j, values = builder.phi(INT), [builder.phi(value.type) for value in first]
         found = body(j, values)
-        following = builder.add(j, ir.Constant(INT, step))
-        builder.cbranch(builder.icmp_signed("<", following, stop), around, after)
+        following, inside = builder.add(j, ir.Constant(INT, step)), builder.block
+        again = builder.cbranch(builder.icmp_signed("<", following, stop), around, after)
+        if self.literal:
+            again.set_metadata("llvm.loop", self._once())
         builder.position_at_end(after)
         last = [builder.phi(value.type) for value in first]
         starts, ends = (ir.Constant(INT, 0), *first, *first), (following, *found, *found)
         for value, start, end in zip((j, *values, *last), starts, ends, strict=True):
             value.add_incoming(start, before)
-            value.add_incoming(end, around)
+            value.add_incoming(end, inside)
         return last
+
+
+class PackedLines:
+    """Lines of a packed triangle, from line i on, which begins at the place `start`."""
+
+    def __init__(self, write: Writer, start: Any, i: Any, count: int) -> None:
+        self._write, self._i, self._lines = write, i, [start]
+        for k in range(1, count):
+            self._lines.append(write.place(self._lines[-1], i, k))
+
+    def before(self, meet: Meet, values: Sequence[Any]) -> list[Any]:
+        """Let ``values = meet(j, entries, values)`` run for all columns j before i, with the lines' entries there."""
+        write = self._write
+
+        def body(j: Any, values: Sequence[Any]) -> list[Any]:
+            return meet(j, [write.builder.load(write.place(line, j)) for line in self._lines], values)
+
+        return write.loop(self._i, 1, values, body)
+
+    def own(self, k: int, j: int) -> Any:
+        """Where the entry (i + k, i + j) stands."""
+        return self._write.place(self._lines[k], self._i, j)

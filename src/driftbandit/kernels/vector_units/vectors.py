@@ -1,10 +1,10 @@
 """Loops over short lines of numbers, written for vector units.
 
 Numba leaves vector units to its compiler, which takes sixteen numbers at a time and the rest one by one; the lines of a
-triangle with 25 columns are mostly rest. Here loops take `WIDTH` numbers at a time, or twice as many, in instructions
-of LLVM, the compiler behind Numba. Each function stands in plain Python at the end of its file: that is what it does,
-and what runs without the compiler. They take arrays and places in them, not parts of arrays, which Numba would count as
-users. `lines` and `groups` hold such loops over the lines of a triangle and over groups of arms.
+matrix with 25 columns are mostly rest. Here loops take `WIDTH` numbers at a time, in instructions of LLVM, the compiler
+behind Numba. Each function stands in plain Python at the end of its file: that is what it does, and what runs without
+the compiler. They take arrays and places in them, not parts of arrays, which Numba would count as users. `tiles` and
+`groups` hold such loops over the lines of a matrix and over groups of arms.
 """
 
 from __future__ import annotations
@@ -20,6 +20,24 @@ from driftbandit.kernels.compile import jit
 from driftbandit.kernels.vector_units.instructions import WIDTH, Writer, compiled_as
 
 _PLACE = types.intp
+_CACHE_LINE = 64  # bytes
+
+
+def aligned_zeros(shape: tuple[int, ...]) -> Floats:
+    """Zeros that begin where a cache line does: vectors that cross one take longer to load."""
+    count = int(np.prod(shape))
+    room = np.zeros(count + _CACHE_LINE // 8)
+    first = -room.__array_interface__["data"][0] % _CACHE_LINE // 8
+    return room[first : first + count].reshape(shape)
+
+
+def aligned(array: Floats) -> Floats:
+    """The array, or a copy of it that begins where a cache line does."""
+    if array.__array_interface__["data"][0] % _CACHE_LINE == 0:
+        return array
+    copy = aligned_zeros(array.shape)
+    copy[:] = array
+    return copy
 
 
 @jit
@@ -32,7 +50,7 @@ def _weigh_arm(context: Any, features: Any, at: Any, theta: Any, first: Any, uni
     """Instructions of `weigh_arm`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = Writer(context, builder, 2 * WIDTH)
+        write = Writer(context, builder)
         features, at, theta, first, units = arguments
         count = builder.extract_value(context.make_array(signature.args[4])(context, builder, units).shape, 0)
         x = write.place(write.numbers(signature.args[0], features), at)
@@ -52,25 +70,6 @@ def _weigh_arm(context: Any, features: Any, at: Any, theta: Any, first: Any, uni
     return pair(features, _PLACE, theta, _PLACE, units), generate
 
 
-def _weigh_squares(context: Any, numbers: Any, at: Any, weights: Any, count: Any) -> Any:
-    """Instructions of `weigh_squares`."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = Writer(context, builder, 2 * WIDTH)
-        numbers, at, weights, count = arguments
-        numbers = write.place(write.numbers(signature.args[0], numbers), at)
-        weights = write.numbers(signature.args[2], weights)
-
-        def body(j: Any, totals: Sequence[Any], load: Any, _: Any) -> list[Any]:
-            part = load(write.place(numbers, j))
-            return [write.plus(totals[0], write.times(part, part), load(write.place(weights, j)))]
-
-        (total,) = write.along(count, [write.zero], body)
-        return write.sum(total)
-
-    return types.float64(numbers, _PLACE, weights, _PLACE), generate
-
-
 def _dot(context: Any, a: Any, at: Any, b: Any, first: Any, count: Any) -> Any:
     """Instructions of `dot`."""
 
@@ -87,6 +86,43 @@ def _dot(context: Any, a: Any, at: Any, b: Any, first: Any, count: Any) -> Any:
         return write.sum(total)
 
     return types.float64(a, _PLACE, b, _PLACE, _PLACE), generate
+
+
+def _weigh_squares(context: Any, numbers: Any, at: Any, weights: Any, first: Any, count: Any) -> Any:
+    """Instructions of `weigh_squares`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        write = Writer(context, builder, literal=True)
+        numbers, at, weights, first, count = arguments
+        numbers = write.place(write.numbers(signature.args[0], numbers), at)
+        weights = write.place(write.numbers(signature.args[2], weights), first)
+
+        def body(j: Any, totals: Sequence[Any]) -> list[Any]:
+            part = write.load(write.place(numbers, j))
+            return [write.plus(totals[0], write.times(part, part), write.load(write.place(weights, j)))]
+
+        (total,) = write.loop(count, WIDTH, [write.zero], body)
+        return write.sum(total)
+
+    return types.float64(numbers, _PLACE, weights, _PLACE, _PLACE), generate
+
+
+def _clear(context: Any, numbers: Any, at: Any, count: Any) -> Any:
+    """Instructions of `clear`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        write = Writer(context, builder, literal=True)
+        numbers, at, count = arguments
+        numbers = write.place(write.numbers(signature.args[0], numbers), at)
+
+        def body(j: Any, _: Sequence[Any]) -> list[Any]:
+            write.store(write.zero, write.place(numbers, j))
+            return []
+
+        write.loop(count, WIDTH, [], body)
+        return context.get_dummy_value()
+
+    return types.void(numbers, _PLACE, _PLACE), generate
 
 
 def _combine(context: Any, total: Any, at: Any, keep: Any, factor: Any, part: Any, first: Any, count: Any) -> Any:
@@ -137,16 +173,22 @@ def weigh_arm(features: Floats, at: int, theta: Floats, first: int, units: Float
     return float(x @ theta[first : first + len(units)]), float(np.sum((x * units) ** 2))
 
 
-@compiled_as(_weigh_squares)
-def weigh_squares(numbers: Floats, at: int, weights: Floats, count: int) -> float:
-    """Sum of the squares of `count` numbers, from `at` on, each times its weight."""
-    return float(numbers[at : at + count] ** 2 @ weights[:count])
-
-
 @compiled_as(_dot)
 def dot(a: Floats, at: int, b: Floats, first: int, count: int) -> float:
     """Product of `count` numbers of `a`, from `at` on, with those of `b` from `first` on."""
     return float(a[at : at + count] @ b[first : first + count])
+
+
+@compiled_as(_weigh_squares)
+def weigh_squares(numbers: Floats, at: int, weights: Floats, first: int, count: int) -> float:
+    """Sum of the squares of `count` numbers, a multiple of `WIDTH`, from `at` on, each times its weight."""
+    return float(numbers[at : at + count] ** 2 @ weights[first : first + count])
+
+
+@compiled_as(_clear)
+def clear(numbers: Floats, at: int, count: int) -> None:
+    """Set `count` numbers, a multiple of `WIDTH`, to 0, from `at` on."""
+    numbers[at : at + count] = 0.0
 
 
 @compiled_as(_combine)

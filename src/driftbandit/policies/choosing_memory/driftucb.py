@@ -30,17 +30,17 @@ from driftbandit.core import (
     as_reward,
     not_finite,
 )
-from driftbandit.kernels import ridge
-from driftbandit.kernels.driftucb import acting, drift, frames, relearning, scales
+from driftbandit.kernels.driftucb import acting, compact, drift, frames, relearning, rows, scales
 from driftbandit.kernels.driftucb.experts import BELIEVES
 from driftbandit.kernels.driftucb.ladder.births import clear
+from driftbandit.kernels.vector_units.vectors import aligned, aligned_zeros
 from driftbandit.policies.base import PolicyBase
 from driftbandit.policies.choosing_memory.explanation import Expert, Explanation
 from driftbandit.policies.choosing_memory.many_rewards import learn_many_driftucb
 from driftbandit.policies.choosing_memory.older_states import of_today
 from driftbandit.policies.choosing_memory.short_states import SHORT, long_form, short_form
 from driftbandit.policies.entry import Entry, Variants, from_brief
-from driftbandit.state import ChangeLog
+from driftbandit.state import ChangeLog, check_array
 
 _ROUNDING = 1e-6
 _STEP = 16  # most lines by which the memory of the first rewards grows at a time
@@ -90,7 +90,7 @@ class DriftUCB(PolicyBase):
     evidence: ClassVar[tuple[str, ...]] = ("log_evidence", "threshold", "shift_at")
     minds_pending = True
     can_pool: ClassVar[bool] = True
-    _parts = (*PolicyBase._parts, "_memo", "_bank", "_seen")
+    _parts = (*PolicyBase._parts, "_memo", "_seen")  # and the bank, in another form
     _growing = frozenset({"_seen"})
     _derived = frozenset({"_trying", "_taught"})
 
@@ -130,8 +130,9 @@ class DriftUCB(PolicyBase):
         self._memo[scales.COLUMNS] = self.dim
         drift.units_of(self._memo, experts)[:] = 1.0
         self._seen = np.zeros((0, self.dim + 1))  # the first rewards, behind the features of their arms
-        self._bank = np.zeros(drift.bank_shape(self.dim, experts))
+        self._bank = aligned_zeros(drift.bank_shape(self.dim, experts))
         clear(drift.rungs_of(self._bank, experts))
+        drift.derive(self._memo, self._bank, experts)
         self._trying = True
         self._taught = True  # whether it learned all that it knows itself, in this process
 
@@ -143,7 +144,7 @@ class DriftUCB(PolicyBase):
     @property
     def theta(self) -> Floats:
         """Weights of the incumbent."""
-        theta: Floats = self._bank[drift.INCUMBENT, ridge.THETA : ridge.THETA + self.dim] + self._anchor()
+        theta: Floats = self._bank[drift.INCUMBENT, rows.THETA : rows.THETA + self.dim] + self._anchor()
         return theta
 
     @property
@@ -227,7 +228,7 @@ class DriftUCB(PolicyBase):
                 for memory, weight in zip((math.inf, *self.memory), self._weights().tolist(), strict=True)
             ),
             noise=self.noise,
-            age=int(self._bank[drift.INCUMBENT, ridge.COUNT]),
+            age=int(self._bank[drift.INCUMBENT, rows.COUNT]),
             last_change=changes[-1] if changes else None,
             moved=moved,
         )
@@ -248,6 +249,13 @@ class DriftUCB(PolicyBase):
             return
         relearning.believe(len(self.memory), self._memo, self._bank, mean, spread, noise)
         relearning.relearn(self._rules, self._memo, self._bank, self._seen[:count])
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Copy everything learned so far into flat float64 and int64 arrays, by name."""
+        experts = len(self.memory)
+        stored = np.empty(compact.compact_shape(self.dim, experts))
+        compact.pack(self._memo, self._bank, stored, experts)
+        return {**super().state(), "bank": stored}
 
     def short_state(self) -> dict[str, NDArray[Any]] | None:
         """What a young policy has learned, in fewer bytes than `state`; None if that is not enough to know all.
@@ -285,7 +293,7 @@ class DriftUCB(PolicyBase):
             except ValueError:
                 self._taught = taught
                 raise
-        before = {name: vars(self)[name] for name in (*self._parts, *self._derived)}
+        before = {name: vars(self)[name] for name in (*self._parts, "_bank", *self._derived)}
         self.rounds, self._log = 0, ChangeLog(self.evidence)
         self._begin()
         try:
@@ -329,16 +337,30 @@ class DriftUCB(PolicyBase):
         weights: Floats = self._memo[scales.MEMO : scales.MEMO + 1 + len(self.memory)]
         return weights
 
+    def _take(self, flat: Mapping[str, NDArray[Any]], prefix: str) -> None:
+        super()._take(flat, prefix)
+        self._bank = bank_from(self._memo, flat[f"{prefix}bank"], self.dim, len(self.memory))
+
     def _after_restore(self) -> None:
         self._trying = bool(self._memo[scales.TRIED] < frames.TRIAL)
         self._taught = self.rounds == 0
+        self._bank = aligned(self._bank)
         if self._memo[scales.COLUMNS] not in (self.dim, self.dim + 1) or self._memo[scales.TRIED] > frames.TRIAL:
             raise ValueError("state: memo: expected one column per feature, or one more, and at most 256 rewards tried")
         if self._trying and self._memo[scales.TRIED] > len(self._seen):
             raise ValueError("state: seen: expected a line for every reward tried")
         check_memos(self._memo[np.newaxis], len(self.memory))
-        if not drift.is_sound(self._memo, self._bank, len(self.memory)):
-            raise ValueError("state: bank: expected counts of rewards that fit into it")
+
+
+def bank_from(memo: Floats, stored: Floats, dim: int, experts: int) -> Floats:
+    """A bank from its stored form; ValueError if that is not possible."""
+    check_array("bank", stored, np.dtype(np.float64), compact.compact_shape(dim, experts))
+    stored = np.array(stored, order="C")  # kernels are compiled once, for arrays that may be written to
+    if not compact.is_sound(memo, stored, experts):
+        raise ValueError("state: bank: expected counts of rewards that fit into it")
+    bank = aligned_zeros(drift.bank_shape(dim, experts))
+    compact.unpack(memo, bank, stored, experts)
+    return bank
 
 
 def check_memos(memos: Floats, experts: int) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from driftbandit.core import Floats
 from driftbandit.kernels import ridge
-from driftbandit.kernels.driftucb import drift, frames, scales
+from driftbandit.kernels.driftucb import compact, drift, frames, scales
 
 _RUNGS = 10  # of all earlier versions
 _SUMS = 7  # numbers behind a model's row before rewards waited
@@ -27,7 +27,7 @@ def of_today(state: Mapping[str, ArrayLike], policy: Any) -> Mapping[str, ArrayL
     models = drift.EXPERTS + experts
     shape = models + _RUNGS, ridge.row_size(dim + 1) + _SUMS
     if "seen" in state and bank.shape == shape and memo.shape == (drift.memo_size(dim, experts),):
-        fresh = np.zeros(drift.bank_shape(dim, experts))
+        fresh = np.zeros(compact.compact_shape(dim, experts))
         if memo[scales.COLUMNS] not in (dim, dim + 1):
             return state
         return {**state, "bank": _with_backlog(bank, fresh, models, int(memo[scales.COLUMNS]))}

@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 import pytest
+from tiled import whole
 
 from driftbandit.kernels.driftucb import scales
 from driftbandit.kernels.driftucb.ladder import backlog, births, evidence
 from driftbandit.kernels.driftucb.mixture import click_log_likelihood
-from driftbandit.kernels.ridge import COUNT, THETA
+from driftbandit.kernels.driftucb.rows import COUNT, THETA, row_size
 
 DELTA = 0.02
 
@@ -62,7 +63,7 @@ def test_the_threshold_never_falls_while_an_incumbent_stays(rate, older):
 
 @pytest.mark.parametrize("rate", [0.003, 0.02, 0.0781, 0.15, 0.5])
 def test_births_are_at_least_one_apart(rate):
-    rungs = np.zeros((births.RUNGS, evidence.rung_size(2)))
+    rungs = np.zeros((births.RUNGS, row_size(2)))
     born = []
     for rounds in range(1, 20_000):
         memo = memo_of(rounds, rate * (rounds + 2.0) - 1.0)
@@ -87,9 +88,9 @@ def test_an_alarm_needs_twice_as_many_of_the_rarer_outcome_as_there_are_weights(
 
 
 def test_evidence_without_the_most_telling_click_must_hold_too():
-    rungs = np.zeros((1, evidence.rung_size(1)))
+    rungs = np.zeros((1, row_size(1)))
     births.give_birth(rungs[0], np.array([0.5]), np.ones(1), 1.0, 1.0, 1.0, 1.0)
-    memo, x = memo_of(1000, 10), np.ones(1)
+    memo, x = memo_of(1000, 10), whole(np.ones(1))
     for theirs, found in ((math.log(1e-9), False), (math.log(1e-9), True)):
         rows = np.zeros(backlog.backlog_size(1))
         assert evidence.show_click(rows, 0, memo, x, 1.0, 0.0, theirs, 0.0), "there was no allowance yet"

@@ -5,10 +5,11 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+from tiled import matrix_of, weights_of, whole
 
 from driftbandit.kernels.driftucb import mixture, scales
 from driftbandit.kernels.driftucb.ladder import backlog, births, evidence, young
-from driftbandit.kernels.ridge import absorb, multiply, row_size
+from driftbandit.kernels.driftucb.rows import COUNT, OTHERS, THETA, learn, row_size, square, variance_at
 
 DIM, NU, NOISE, CAP = 3, 4.0, 0.25, 200.0
 ONE = np.array([1.0])
@@ -25,7 +26,7 @@ def log_marginal(x, rewards, mean, ridge):
 def learned(rungs, units, x, *told):
     """One round that all rungs learn at once; the strongest rung and its log-evidence."""
     rows = np.zeros(backlog.backlog_size(len(x)))
-    evidence.show(rows, 0, x, *told)
+    evidence.show(rows, 0, whole(x), *told)
     return evidence.settle(np.zeros(scales.MEMO), rungs, rows, 0, units, 10.0)
 
 
@@ -36,19 +37,17 @@ def test_log_evidence_is_the_ratio_of_marginal_likelihoods(dim):
     mean = np.resize([1.0, -1.0, 0.5], dim)
     rewards = x @ (mean + 0.3) + 0.5 * rng.standard_normal(12)
     units = np.ones(dim)
-    rungs = np.zeros((1, evidence.rung_size(dim)))
+    rungs = np.zeros((1, row_size(dim)))
     births.give_birth(rungs[0], mean, units, 1.0, 0.7, NU, NOISE)
-    incumbent = np.zeros(evidence.rung_size(dim))
+    incumbent = np.zeros(row_size(dim))
     births.give_birth(incumbent, np.zeros(dim), units, 0.0, 50.0, NU, NOISE)
     young.unfold(incumbent, units)
-    z = np.empty(dim)
     for t in range(12):
-        predicted, q, _ = multiply(incumbent, x[t], z)
-        error = rewards[t] - predicted
-        absorb(incumbent, z, error, 1.0 + q)
+        arm = whole(x[t])
+        error, width = learn(incumbent, 0, dim, arm, rewards[t], np.empty_like(arm))
         acting = 0.0
-        theirs = error**2 / ((1.0 + q) * NOISE)
-        best, strongest = learned(rungs, units, x[t], rewards[t], theirs, q, NOISE, acting, NU, 1e9)
+        theirs = error**2 / (width * NOISE)
+        best, strongest = learned(rungs, units, x[t], rewards[t], theirs, width - 1.0, NOISE, acting, NU, 1e9)
     expected = log_marginal(x, rewards, mean, 0.7) - log_marginal(x, rewards, np.zeros(dim), 50.0)
     assert best == 0
     assert strongest == pytest.approx(expected, rel=1e-9)
@@ -61,24 +60,24 @@ def show(rungs: np.ndarray, reward: float, theirs: float, noise: float = NOISE, 
 
 
 def test_lead_is_the_likelihood_ratio_against_those_who_act():
-    rung = np.zeros((1, evidence.rung_size(1)))
+    rung = np.zeros((1, row_size(1)))
     births.give_birth(rung[0], np.zeros(1), ONE, 1.0, 1.0, NU, NOISE)
     show(rung, 1.0, 0.0, acting=-3.0)
     expected = stats.t.logpdf(1.0, NU, scale=(2.0 * NOISE) ** 0.5) - stats.t.logpdf(0.0, NU) + 3.0
-    assert evidence.lead(rung[0], 1) == pytest.approx(expected)
+    assert evidence.lead(rung[0]) == pytest.approx(expected)
 
 
 def test_noise_since_birth():
-    rung = np.zeros((1, evidence.rung_size(1)))
+    rung = np.zeros((1, row_size(1)))
     births.give_birth(rung[0], np.zeros(1), ONE, 1.0, 1.0, NU, NOISE)
     show(rung, 1.0, 0.0, noise=10.0)
     # One error of 1 with variance 2 sigma^2: worth 1 / 2, whatever the noise was taken for, beside the prior's 4.
-    noise, worth = evidence.noise_since(rung[0], 1)
+    noise, worth = evidence.noise_since(rung[0])
     assert (noise, worth) == (pytest.approx((4.0 * NOISE + 0.5) / 5.0), 5.0)
 
 
 def test_one_wild_reward_makes_no_case():
-    rungs = np.zeros((1, evidence.rung_size(1)))
+    rungs = np.zeros((1, row_size(1)))
     births.give_birth(rungs[0], np.zeros(1), ONE, 1.0, 1e6, NU, NOISE)
     shown = [show(rungs, 0.0, wrong) for wrong in (1e9, 0.0, 0.0)]
     assert [best for best, _ in shown] == [-1, -1, -1], "without its one telling reward the evidence is gone"
@@ -90,7 +89,7 @@ def test_one_wild_reward_makes_no_case():
 @pytest.mark.parametrize(("wrong", "best"), [(6.8, -1), (6.9, 0)])
 def test_evidence_of_3_must_remain_without_the_most_telling_reward(wrong, best):
     """One of two rewards left out: (NU + 2) / 2 * ln((NU + wrong) / NU) = 3 at wrong = 4 (e - 1) = 6.87."""
-    rungs = np.zeros((1, evidence.rung_size(1)))
+    rungs = np.zeros((1, row_size(1)))
     births.give_birth(rungs[0], np.zeros(1), ONE, 1.0, 1e9, NU, NOISE)
     show(rungs, 0.0, wrong)
     assert show(rungs, 0.0, wrong)[0] == best
@@ -130,13 +129,13 @@ def test_no_alarm_before_enough_is_known():
 
 def born(**slots):
     """The young model of round 8 with one feature; its n, theta and matrix, and the noise it was born with."""
-    rungs = np.full((births.RUNGS, evidence.rung_size(1)), 7.0)
+    rungs = np.full((births.RUNGS, row_size(1)), 7.0)
     known = {"ROUNDS": 8.0, "PRIOR": 1.0, "FIRST_SQUARE": 1.0, "NOISE": 0.25, "SHRINK": 0.5, "RECENT_COUNT": 50.0}
     births.renew(memo_with(**(known | slots)), rungs, np.array([3.0]), ONE, np.zeros(20), 0, 100.0, 0.02)
     assert (np.delete(rungs, 3, axis=0) == 7.0).all(), "the others are not touched"
-    if rungs[3, 0] == 0.0:
+    if rungs[3, COUNT] == 0.0:
         young.unfold(rungs[3], ONE)
-    return rungs[3, :3].tolist(), evidence.noise_since(rungs[3], 1)
+    return rungs[3, [COUNT, THETA, variance_at(1, 0)]].tolist(), evidence.noise_since(rungs[3])
 
 
 def test_a_young_model_starts_from_the_shrunken_elder():
@@ -168,20 +167,21 @@ def test_rungs_cover_every_age_up_to_a_factor_of_two():
 
 
 def test_clear_empties():
-    rungs = np.ones((3, evidence.rung_size(2)))
+    rungs = np.ones((3, row_size(2)))
     births.clear(rungs)
     assert learned(rungs, np.ones(2), np.ones(2), 1.0, 1e9, 0.0, 1.0, 0.0, NU, CAP) == (-1, 3.0)
     assert (rungs[:, 1:] == 0.0).all()
-    assert row_size(2) == 6
 
 
 def test_a_birth_by_hand():
-    """The row is [n, theta, room for a triangle, 1 / ridge] and eight sums, of which the prior fills two."""
-    rung = np.full(evidence.rung_size(2), 7.0)
+    """The head is [n, 1 / ridge] and eight sums, of which the prior fills two; the matrix is not touched."""
+    rung = np.full(row_size(2), 7.0)
     births.give_birth(rung, np.array([2.0, -3.0]), np.array([1.0, 2.0]), 0.5, 4.0, 3.0, 0.2)
-    np.testing.assert_allclose(rung, [0, 1, -1.5, 7, 7, 7, 0.25, 0, 0, 0, 0, 3.0, 3.0 * 0.2, 0, 0], rtol=1e-15)
+    head = [0, 0.25, 0, 0, 0, 0, 3.0, 3.0 * 0.2, 0, 0, *[0] * 6]
+    np.testing.assert_allclose(rung, [*head, 1, -1.5, *[0] * 6, *[7] * 16], rtol=1e-15)
     young.unfold(rung, np.array([1.0, 2.0]))
-    np.testing.assert_allclose(rung[:7], [0, 1, -1.5, 0.25, 0, 1.0, 0], rtol=1e-15)
+    assert rung[young.SCALE] == 0.0
+    np.testing.assert_allclose(matrix_of(rung, 2), [[0.25, 0.0], [0.0, 1.0]], rtol=1e-15)
 
 
 def test_rungs_by_hand():
@@ -194,7 +194,7 @@ def test_rungs_by_hand():
 
 def certain(*means: float) -> np.ndarray:
     """Rungs that predict these rewards, and are too sure of them to learn; None is an empty rung."""
-    rungs = np.zeros((len(means), evidence.rung_size(1)))
+    rungs = np.zeros((len(means), row_size(1)))
     births.clear(rungs)
     for rung, mean in zip(rungs, means, strict=True):
         if mean is not None:
@@ -243,7 +243,7 @@ def test_the_rung_with_the_strongest_evidence(means, best):
 def test_own_errors_are_capped_too():
     rungs = certain(100.0)
     show(rungs, 0.0, 0.0, cap=6.0)
-    assert evidence.noise_since(rungs[0], 1) == (pytest.approx((NU * NOISE + 6.0 * NOISE) / (NU + 1.0)), NU + 1.0)
+    assert evidence.noise_since(rungs[0]) == (pytest.approx((NU * NOISE + 6.0 * NOISE) / (NU + 1.0)), NU + 1.0)
 
 
 def test_leads_add_up():
@@ -253,7 +253,7 @@ def test_leads_add_up():
     scale = NOISE**0.5
     for rung, errors in ((0, (0.5, 0.25)), (1, (0.0, 0.25))):
         logs = [stats.t.logpdf(error, NU, scale=scale) - stats.t.logpdf(0.0, NU) for error in errors]
-        assert evidence.lead(rungs[rung], 1) == pytest.approx(sum(logs) + 3.0)
+        assert evidence.lead(rungs[rung]) == pytest.approx(sum(logs) + 3.0)
 
 
 @pytest.mark.parametrize(("error", "variance", "nu"), [(0.0, 2.0, 3.0), (1.5, 2.0, 3.0), (-0.3, 0.1, 7.0)])
@@ -264,7 +264,7 @@ def test_likelihood_is_students_but_for_a_constant(error, variance, nu):
 
 def test_a_wider_model_must_explain_more():
     """A rung of prior variance 1 pays ln(2) / 2 for the width of its first prediction, the incumbent ln(4) / 2."""
-    rungs = np.zeros((1, evidence.rung_size(1)))
+    rungs = np.zeros((1, row_size(1)))
     births.give_birth(rungs[0], np.zeros(1), ONE, 1.0, 1.0, NU, NOISE)
     for _ in range(3):
         best, strongest = learned(rungs, ONE, ONE, 0.0, 30.0, 3.0, NOISE, 0.0, NU, CAP)
@@ -275,16 +275,15 @@ def test_a_wider_model_must_explain_more():
 
 def test_units_are_the_sizes_of_weights():
     """A weight of unit 3 varies by 3^2 where one of unit 1 varies by 1, around the same mean."""
-    rung = np.zeros(evidence.rung_size(2))
+    rung = np.zeros(row_size(2))
     births.give_birth(rung, np.array([1.0, 2.0]), np.array([1.0, 3.0]), 1.0, 1.0, NU, NOISE)
     young.unfold(rung, np.array([1.0, 3.0]))
-    mean, square, _ = multiply(rung, np.array([1.0, 1.0]), np.empty(2))
-    assert (mean, square) == (3.0, 10.0)
+    assert weights_of(rung, 2).tolist() == [1.0, 2.0]
+    assert square(rung, np.array([1.0, 1.0])) == 10.0
 
 
-def test_sums_stand_behind_the_row_of_any_size():
-    """Two features: the row has six numbers, its scale and the sums follow."""
-    rungs = np.zeros((1, evidence.rung_size(2)))
+def test_sums_stand_in_the_head_of_a_row():
+    rungs = np.zeros((1, row_size(2)))
     births.give_birth(rungs[0], np.zeros(2), np.ones(2), 1.0, 1e12, NU, NOISE)
     x = np.array([1.0, 1.0])
     learned(rungs, np.ones(2), x, 0.5, 3.0, 0.0, NOISE, -1.0, NU, CAP)
@@ -292,15 +291,15 @@ def test_sums_stand_behind_the_row_of_any_size():
     own = 0.25 / NOISE
     sums = [3.0, own, 0.0, 3.0 - own, NU, NU * NOISE + 0.25, likelihood + 1.0, 0.0]
     young.unfold(rungs[0], np.ones(2))
-    np.testing.assert_allclose(rungs[0, 7:], sums, atol=1e-9)
-    np.testing.assert_allclose(rungs[0, :6], [1.0, 0.0, 0.0, 0.0, 0.0, 0.0], atol=1e-9)
-    assert evidence.lead(rungs[0], 2) == pytest.approx(likelihood + 1.0)
-    assert evidence.noise_since(rungs[0], 2) == (pytest.approx((NU * NOISE + 0.25) / 5.0), 5.0)
+    np.testing.assert_allclose(rungs[0, : OTHERS + 9], [1.0, 0.0, *sums], atol=1e-9)
+    np.testing.assert_allclose(rungs[0, THETA:], 0.0, atol=1e-9)
+    assert evidence.lead(rungs[0]) == pytest.approx(likelihood + 1.0)
+    assert evidence.noise_since(rungs[0]) == (pytest.approx((NU * NOISE + 0.25) / 5.0), 5.0)
 
 
 def test_wide_models_are_judged_by_their_logarithms_too():
     """The rung has a prior variance of a million: ln(1e6) / 2 = 6.9 against it, though its errors are no larger."""
-    rungs = np.zeros((1, evidence.rung_size(1)))
+    rungs = np.zeros((1, row_size(1)))
     births.give_birth(rungs[0], np.zeros(1), ONE, 1.0, 1e-6, NU, NOISE)
     found = [learned(rungs, ONE, ONE, 0.0, 12.0, 0.0, NOISE, 0.0, NU, CAP) for _ in range(3)]
     width = math.log(1.0 + 1e6) + math.log(2.0) + math.log(1.5)
@@ -323,7 +322,7 @@ def test_a_model_that_was_sure_and_right_needs_no_errors_of_the_others():
 def learned_click(rungs, memo, x, *told):
     """As `learned`, for a click."""
     rows = np.zeros(backlog.backlog_size(len(x)))
-    evidence.show_click(rows, 0, memo, x, *told)
+    evidence.show_click(rows, 0, memo, whole(x), *told)
     return evidence.settle(memo, rungs, rows, 0, np.ones(len(x)), 10.0)
 
 
@@ -341,7 +340,7 @@ def test_evidence_of_clicks_is_a_likelihood_ratio():
     assert found[0] == (-1, 3.0), "one reward alone is no case"
     assert found[1] == (-1, 3.0), "nor are two, of which the more telling one is left out"
     assert found[2] == (0, pytest.approx(3.0 * gain))
-    assert evidence.lead(rungs[0], 1) == pytest.approx(3.0 * math.log(0.5))
+    assert evidence.lead(rungs[0]) == pytest.approx(3.0 * math.log(0.5))
 
 
 def test_three_must_remain_of_clicks_without_the_most_telling_one():
@@ -361,31 +360,34 @@ def test_a_click_is_never_certain(mean, reward, chance):
     """40 % clicks: no outcome is expected with less than a fifth of that."""
     rungs = certain(mean)
     show_click(rungs, reward, 0.0, acting=-1.0)
-    assert evidence.lead(rungs[0], 1) == pytest.approx(math.log(chance) + 1.0)
+    assert evidence.lead(rungs[0]) == pytest.approx(math.log(chance) + 1.0)
 
 
 def test_rungs_explain_what_clicks_have_beyond_the_anchor():
     rungs = certain(0.25)
     show_click(rungs, 2.0, 0.0, base=0.75)
-    assert evidence.lead(rungs[0], 1) == pytest.approx(math.log(0.5))
-    wide = np.zeros((1, evidence.rung_size(1)))
+    assert evidence.lead(rungs[0]) == pytest.approx(math.log(0.5))
+    wide = np.zeros((1, row_size(1)))
     births.give_birth(wide[0], np.array([0.5]), ONE, 1.0, 4.0, NU, NOISE)
     show_click(wide, 2.0, 0.0, base=0.75)
     surprise = 2.0 - 0.75 - 0.5
     young.unfold(wide[0], ONE)
-    assert wide[0, :3] == pytest.approx([1.0, 0.5 + surprise / 5.0, 0.2]), "a fifth of the surprise, at a ridge of 4"
+    assert wide[0, COUNT] == 1.0
+    assert wide[0, THETA] == pytest.approx(0.5 + surprise / 5.0), "a fifth of the surprise, at a ridge of 4"
+    assert matrix_of(wide[0], 1) == pytest.approx(0.2)
 
 
-def test_sums_of_clicks_stand_behind_the_row_of_any_size():
-    """Two features: the row has six numbers, its scale and the sums follow."""
-    rungs = np.zeros((1, evidence.rung_size(2)))
+def test_sums_of_clicks_stand_in_the_head_of_a_row():
+    rungs = np.zeros((1, row_size(2)))
     births.give_birth(rungs[0], np.array([0.25, 0.75]), np.ones(2), 1.0, 1e12, NU, NOISE)
     memo = memo_with(HITS=39.0, ROUNDS=98.0, HIT_VALUE=2.0)
     learned_click(rungs, memo, np.ones(2), 2.0, 0.0, -3.0, -1.0)
     own = math.log(0.5)
     young.unfold(rungs[0], np.ones(2))
-    np.testing.assert_allclose(rungs[0, :6], [1.0, 0.25, 0.75, 0.0, 0.0, 0.0], atol=1e-9)
-    np.testing.assert_allclose(rungs[0, 7:], [3.0, -own, 0.0, own + 3.0, NU, NU * NOISE, own + 1.0, 0.0], atol=1e-9)
+    sums = [3.0, -own, 0.0, own + 3.0, NU, NU * NOISE, own + 1.0, 0.0]
+    np.testing.assert_allclose(rungs[0, : OTHERS + 9], [1.0, 0.0, *sums], atol=1e-9)
+    np.testing.assert_allclose(weights_of(rungs[0], 2), [0.25, 0.75], atol=1e-9)
+    np.testing.assert_allclose(matrix_of(rungs[0], 2), 0.0, atol=1e-9)
 
 
 def test_empty_rungs_learn_no_click():
@@ -426,7 +428,7 @@ def test_on_clicks_a_rung_is_used_from_a_telling_age_on():
     ],
 )
 def test_on_clicks_the_ladder_starts_where_models_see_enough(hits, rounds, row):
-    rungs = np.full((births.RUNGS, evidence.rung_size(1)), 7.0)
+    rungs = np.full((births.RUNGS, row_size(1)), 7.0)
     known = {"ROUNDS": float(rounds), "PRIOR": 1.0, "FIRST_SQUARE": 1.0, "NOISE": 0.25, "RECENT_COUNT": 50.0}
     births.renew(
         memo_with(**known, HITS=hits / 2**15 * rounds), rungs, np.array([3.0]), ONE, np.zeros(20), 0, 1.0, 0.02
@@ -450,7 +452,7 @@ def test_an_incumbent_that_is_wrong_is_so_with_any_number_of_features():
     """Two features: rewards with a mean square of 4, and a mean error of 1 or of nothing."""
     known = {"ALL_COUNT": 4.0, "NOISE": 0.5, "REWARD_SQUARES": 40.0, "ROUNDS": 10.0}
     for theirs in (2.0, 0.0):
-        rungs = np.zeros((1, evidence.rung_size(2)))
+        rungs = np.zeros((1, row_size(2)))
         births.give_birth(rungs[0], np.zeros(2), np.ones(2), 1.0, 1e12, NU, NOISE)
         learned(rungs, np.ones(2), np.ones(2), 9.0, theirs, 0.0, 0.5, 0.0, NU, CAP)
         assert evidence.holds(memo_with(**known), rungs[0], 2) == (theirs > 0.0)

@@ -7,6 +7,7 @@ import pytest
 
 from driftbandit.kernels.driftucb import scales
 from driftbandit.kernels.driftucb.ladder import births, evidence
+from driftbandit.kernels.driftucb.rows import row_size
 
 
 def memo(**known):
@@ -56,7 +57,7 @@ THETA, UNITS = np.array([2.0]), np.array([1.5])
 
 def renewed(**known):
     """Rungs after a renewal, of which the third had its turn in round 8; sevens are untouched."""
-    rungs = np.full((births.RUNGS, evidence.rung_size(1)), 7.0)
+    rungs = np.full((births.RUNGS, row_size(1)), 7.0)
     told = memo(**known)
     births.renew(told, rungs, THETA, UNITS, np.zeros(20), 0, 100.0, 0.02)
     turn = births.rung_of(int(told[scales.ROUNDS]), births.RUNGS)
@@ -65,7 +66,7 @@ def renewed(**known):
 
 
 def born(ridge, nu, noise=0.25):
-    rung = np.full(evidence.rung_size(1), 7.0)
+    rung = np.full(row_size(1), 7.0)
     births.give_birth(rung, THETA, UNITS, 0.5, ridge, nu, noise)
     return rung
 

@@ -7,7 +7,7 @@ and the logarithms of its widths, stay within an allowance: a young model's own 
 (`evidence`).
 
 The backlog is a line of numbers behind the ladder: the slots named below, then one record per reward, the arm's
-features and the numbers named `TARGET` and so on.
+features and the numbers named `TARGET` and so on. Each of these fills whole vectors with zeros.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
 from driftbandit.kernels.driftucb.ladder.blocks import LANES
 from driftbandit.kernels.vector_units.groups import turn
-from driftbandit.kernels.vector_units.instructions import WIDTH
-from driftbandit.kernels.vector_units.vectors import assign
+from driftbandit.kernels.vector_units.instructions import LINES
+from driftbandit.kernels.vector_units.vectors import assign, padded
 
 (
     WAITING,  # how many rewards wait
@@ -26,7 +26,7 @@ from driftbandit.kernels.vector_units.vectors import assign
     ALLOWANCE,  # how much of the first sum is known to raise no alarm
     LOG_ALLOWANCE,  # the same for the second sum
 ) = range(5)
-HEAD = 5
+HEAD = 8
 
 # Numbers of a record, behind the features. The last three have another meaning, and name, for clicks.
 (
@@ -40,7 +40,7 @@ HEAD = 5
 ) = range(7)
 BASE, LEAST, HIT = NOISE, CAP, FREEDOM
 """Of clicks: what the anchor expects, the least probability of an outcome, and 1 if it was a hit."""
-RECORD = 7
+RECORD = 8
 
 UNLIMITED = 1e300
 """The allowance while no young model lives; then no reward need wait."""
@@ -48,7 +48,7 @@ UNLIMITED = 1e300
 
 def backlog_size(dim: int) -> int:
     """Numbers of a backlog."""
-    return HEAD + LANES * (dim + RECORD)
+    return HEAD + LANES * (int(padded(dim)) + RECORD)
 
 
 @jit
@@ -60,12 +60,12 @@ def is_count(waiting: float) -> bool:
 @jit
 def record(at: int, p: int, d: int) -> int:
     """Place of the numbers of record p."""
-    return at + HEAD + p * (d + RECORD) + d
+    return at + HEAD + p * (padded(d) + RECORD) + padded(d)
 
 
 @jit
 def add(rows: Floats, at: int, x: Floats) -> int:
-    """Begin a record in the backlog that begins at `at`; returns the place of its numbers."""
+    """Begin a record in the backlog that begins at `at`; returns the place of its numbers. x fills whole vectors."""
     place = record(at, int(rows[at + WAITING]), len(x))
     assign(rows, place - len(x), 1.0, x, 0, len(x))
     rows[at + WAITING] += 1.0
@@ -92,7 +92,7 @@ def empty(rows: Floats, at: int, log_allowance: float) -> None:
 @jit
 def wipe(rows: Floats, at: int, d: int, count: int) -> None:
     """Overwrite `count` records by zeros: what does not wait must be 0, and a packed state does without zeros."""
-    rows[at + HEAD : at + HEAD + count * (d + RECORD)] = 0.0
+    rows[at + HEAD : at + HEAD + count * (padded(d) + RECORD)] = 0.0
 
 
 @jit
@@ -104,11 +104,7 @@ def allow(rows: Floats, at: int, most: float) -> None:
 @jit
 def side_by_side(rows: Floats, at: int, d: int, arms: Floats) -> None:
     """Fill the table `arms` with the features of all records, which are 0 where no reward waits; see `blocks`."""
-    whole, step = d - d % WIDTH, d + RECORD
-    arms[d * LANES :] = 0.0
-    for p in range(0, LANES, WIDTH):
-        first = record(at, p, d) - d
-        turn(rows, first, first + step, first + 2 * step, first + 3 * step, whole, arms, p)
-        for k in range(WIDTH):
-            for i in range(whole, d):
-                arms[i * LANES + p + k] = rows[first + k * step + i]
+    step = padded(d) + RECORD
+    for p in range(0, LANES, LINES):
+        first = record(at, p, d) - padded(d)
+        turn(rows, first, first + step, first + 2 * step, first + 3 * step, padded(d), arms, p)

@@ -15,6 +15,7 @@ import numpy as np
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
 from driftbandit.kernels.driftucb.ladder import backlog, evidence, young
+from driftbandit.kernels.driftucb.rows import COUNT, THETA
 from driftbandit.kernels.driftucb.scales import (
     FIRST_SQUARE,
     NOISE,
@@ -25,7 +26,6 @@ from driftbandit.kernels.driftucb.scales import (
     are_clicks,
     click_rate,
 )
-from driftbandit.kernels.ridge import COUNT, THETA
 
 RUNGS = 10
 """Models of the ladder. A young model lives for at most 2^(RUNGS - 1) rounds, on clicks for longer; where rewards are
@@ -56,8 +56,8 @@ def give_birth(rung: Floats, mean: Floats, units: Floats, shrink: float, ridge: 
     young.begin(rung, units, ridge)
     for i in range(d):
         rung[THETA + i] = shrink * mean[i]
-    rung[evidence.sums_at(d) + evidence.NU] = nu
-    rung[evidence.sums_at(d) + evidence.NOISE_SUM] = nu * noise
+    rung[evidence.NU] = nu
+    rung[evidence.NOISE_SUM] = nu * noise
 
 
 @jit
@@ -89,11 +89,10 @@ def renew(
     ridge = max(memo[NOISE] / memo[PRIOR], _LEAST_RIDGE * memo[FIRST_SQUARE])
     nu = min(max(memo[RECENT_COUNT], 0.5), _CLICK_MOST_NU if clicks else _MOST_NU)
     give_birth(rung, theta, units, memo[SHRINK], ridge, nu, memo[NOISE])
-    sums = evidence.sums_at(len(units))
-    rung[sums + evidence.LATE] = rows[at + backlog.WAITING]
+    rung[evidence.LATE] = rows[at + backlog.WAITING]
     slack = evidence.threshold(memo, age, delta)  # of the log-evidence of clicks, which is 0 now
     if not clicks:
-        slack = evidence.slack(rung, sums, 0.0, rows[at + backlog.LOG_ALLOWANCE], slack)
+        slack = evidence.slack(rung, 0, rows[at + backlog.LOG_ALLOWANCE], slack)
     backlog.allow(rows, at, slack)
 
 

@@ -8,9 +8,10 @@ With Z = M X and the Cholesky factor L of 1 + X'Z, all eight come to
     e / sqrt(1 + x'z):       v = L^-1 (r - X'theta)
     theta <- theta + W v,    M <- M - W W',    W = Z L^-T.
 
-So M is read once and written once, instead of eight times each. Arms stand side by side, as in `forms`: number i of
-the eight arms are line i of a table with `LANES` columns. Tables have whole groups of `WIDTH` lines, the last ones 0.
-Loops are written as in `vectors`, with what they do in plain Python at the end.
+So M, which is in tiles, is read once and written once, instead of eight times each. Arms stand side by side, as
+in `forms`: number i of the eight arms are line i of a table with `LANES` columns. Tables have as many lines as a vector
+has numbers, see `vectors.padded`, the last ones 0. Loops are written as in `vectors`, with what they do in plain Python
+at the end.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from numba.core import types
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.vector_units.instructions import FLOAT, INT, SHORT, WIDTH, Writer, compiled_as
+from driftbandit.kernels.vector_units.instructions import FLOAT, INT, LINES, SHORT, WIDTH, Writer, compiled_as
+from driftbandit.kernels.vector_units.tiles import TileLines, entry_at
+from driftbandit.kernels.vector_units.vectors import padded
 
 LANES = 8
 """Rewards of a block, at most."""
@@ -34,42 +37,32 @@ _LANES = ir.Constant(INT, LANES)
 
 
 @jit
-def multiply(triangle: Floats, at: int, d: int, arms: Floats, products: Floats) -> None:
-    """Write M X into `products`, where the triangle of M begins at the place `at` and the table `arms` is X."""
-    for i in range(0, d - d % WIDTH, WIDTH):
-        _meet_four(triangle, at, i, arms, products)
-        at += WIDTH * i + 10
-    for i in range(d - d % WIDTH, d):
-        _meet_one(triangle, at, i, arms, products)
-        at += i + 1
+def multiply(matrix: Floats, at: int, d: int, arms: Floats, products: Floats) -> None:
+    """Write M X into `products`, where M begins at the place `at` and the table `arms` is X."""
+    tiled = d - d % LINES
+    for i in range(0, tiled, LINES):
+        _meet_four(matrix, at + entry_at(d, i, 0), i, d, arms, products)
+    for i in range(tiled, d):
+        _meet_one(matrix, at + entry_at(d, i, 0), i, d, arms, products)
 
 
 @jit
 def project(vectors: Floats, at: int, count: int, d: int, arms: Floats, products: Floats) -> None:
     """Z <- Z - V V'X, where the `count` columns of V begin at the place `at` of `vectors`, one behind the other."""
-    for k in range(0, count - count % 4, 4):
-        _project_four(vectors, at + k * d, d, arms, products)
-    for k in range(count - count % 4, count):
-        _project_one(vectors, at + k * d, d, arms, products)
+    for k in range(0, count - count % LINES, LINES):
+        _project_four(vectors, at + k * padded(d), d, arms, products)
+    for k in range(count - count % LINES, count):
+        _project_one(vectors, at + k * padded(d), d, arms, products)
 
 
 @jit
-def subtract(triangle: Floats, at: int, d: int, vectors: Floats, first: int, lines: int) -> None:
-    """M <- M - W W', where the triangle of M begins at `at` and the eight columns of W begin at the place `first` of
-    `vectors`, each with room for `lines` numbers.
-
-    Up to three numbers behind each column are read, but do not count.
-    """
-    for i in range(0, d - d % WIDTH, WIDTH):
-        _subtract_four(triangle, at, i, vectors, first, lines)
-        at += WIDTH * i + 10
-    i = d - d % WIDTH
-    if d % WIDTH == 1:
-        _subtract_one(triangle, at, i, vectors, first, lines)
-    elif d % WIDTH == 2:
-        _subtract_two(triangle, at, i, vectors, first, lines)
-    elif d % WIDTH == 3:
-        _subtract_three(triangle, at, i, vectors, first, lines)
+def subtract(matrix: Floats, at: int, d: int, vectors: Floats, first: int) -> None:
+    """M <- M - W W', where M begins at `at` and the eight columns of W begin at the place `first` of `vectors`."""
+    tiled = d - d % LINES
+    for i in range(0, tiled, LINES):
+        _subtract_four(matrix, at + entry_at(d, i, 0), i, d, vectors, first)
+    for i in range(tiled, d):
+        _subtract_one(matrix, at + entry_at(d, i, 0), i, d, vectors, first)
 
 
 @jit
@@ -94,20 +87,20 @@ def factor(gram: Floats, errors: Floats, first: int, count: int, widths: Floats,
 def _meeting(count: int) -> Callable[..., Any]:
     """Instructions of `_meet_one` and `_meet_four`."""
 
-    def typed(context: Any, triangle: Any, at: Any, i: Any, arms: Any, products: Any) -> Any:
+    def typed(context: Any, matrix: Any, at: Any, i: Any, d: Any, arms: Any, products: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            write = Writer(context, builder, LANES)
-            triangle, at, i, arms, products = arguments
-            lines = write.lines(write.numbers(signature.args[0], triangle), at, i, count)
-            arms, products = write.numbers(signature.args[3], arms), write.numbers(signature.args[4], products)
+            write = Writer(context, builder, LANES, literal=True)
+            matrix, at, i, d, arms, products = arguments
+            arms, products = write.numbers(signature.args[4], arms), write.numbers(signature.args[5], products)
+            lines = TileLines(write, write.place(write.numbers(signature.args[0], matrix), at), i, d, count)
 
             def line_of(table: Any, number: Any) -> Any:
                 return write.place(table, builder.mul(number, _LANES))
 
             own = [write.load(write.place(line_of(arms, i), k * LANES)) for k in range(count)]
 
-            def body(j: Any, totals: Sequence[Any]) -> list[Any]:
-                entries = [write.spread(builder.load(write.place(line, j))) for line in lines]
+            def meet(j: Any, entries: Sequence[Any], totals: Sequence[Any]) -> list[Any]:
+                entries = [write.spread(entry) for entry in entries]
                 x, place = write.load(line_of(arms, j)), line_of(products, j)
                 z = write.load(place)
                 for entry, mine in zip(entries, own, strict=True):
@@ -115,68 +108,54 @@ def _meeting(count: int) -> Callable[..., Any]:
                 write.store(z, place)
                 return [write.plus(total, entry, x) for total, entry in zip(totals, entries, strict=True)]
 
-            totals = write.loop(i, 1, [write.zero] * count, body)
-            for k in range(count):  # columns from i on, where a line meets itself and the other one
-                for j in range(k + 1):
-                    entry = write.spread(builder.load(write.place(lines[k], i, j)))
-                    totals[k] = write.plus(totals[k], entry, own[j])
-                    if j < k:
-                        totals[j] = write.plus(totals[j], entry, own[k])
+            totals = lines.before(meet, [write.zero] * count)
             for k in range(count):
+                for j in range(count):
+                    totals[k] = write.plus(totals[k], write.spread(builder.load(lines.own(k, j))), own[j])
                 write.store(totals[k], write.place(line_of(products, i), k * LANES))
             return context.get_dummy_value()
 
-        return types.void(triangle, _PLACE, _PLACE, arms, products), generate
+        return types.void(matrix, _PLACE, _PLACE, _PLACE, arms, products), generate
 
     return typed
 
 
 def _subtracting(count: int) -> Callable[..., Any]:
-    """Instructions of `_subtract_one` to `_subtract_four`."""
+    """Instructions of `_subtract_one` and `_subtract_four`."""
 
-    def typed(context: Any, triangle: Any, at: Any, i: Any, vectors: Any, first: Any, lines: Any) -> Any:
+    def typed(context: Any, matrix: Any, at: Any, i: Any, d: Any, vectors: Any, first: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            write = Writer(context, builder)
-            triangle, at, i, vectors, first, lines = arguments
-            starts = _columns(write, write.place(write.numbers(signature.args[3], vectors), first), lines)
-            found = write.lines(write.numbers(signature.args[0], triangle), at, i, count)
-            _subtract_from(write, found, i, starts)
+            write = Writer(context, builder, literal=True)
+            matrix, at, i, d, vectors, first = arguments
+            columns = _columns(write, write.place(write.numbers(signature.args[4], vectors), first), write.whole(d))
+            lines = TileLines(write, write.place(write.numbers(signature.args[0], matrix), at), i, d, count)
+            own = [[write.place(w, i, k) for w in columns] for k in range(count)]
+
+            def body(j: Any, _: Sequence[Any]) -> list[Any]:
+                places = lines.vectors(j)
+                parts = [write.load(place) for place in places]
+                for p, w in enumerate(columns):
+                    of_w = write.load(write.place(w, j))
+                    factors = [write.spread(builder.load(own[k][p])) for k in range(count)]
+                    parts = [write.minus(part, of_w, factor) for part, factor in zip(parts, factors, strict=True)]
+                for part, place in zip(parts, places, strict=True):
+                    write.store(part, place)
+                return []
+
+            write.loop(builder.add(i, ir.Constant(INT, 1)), WIDTH, [], body)
             return context.get_dummy_value()
 
-        return types.void(triangle, _PLACE, _PLACE, vectors, _PLACE, _PLACE), generate
+        return types.void(matrix, _PLACE, _PLACE, _PLACE, vectors, _PLACE), generate
 
     return typed
 
 
-def _columns(write: Writer, start: Any, lines: Any) -> list[Any]:
+def _columns(write: Writer, start: Any, length: Any) -> list[Any]:
     """Where the eight columns of W begin."""
     starts = [start]
     for _ in range(1, LANES):
-        starts.append(write.place(starts[-1], lines))
+        starts.append(write.place(starts[-1], length))
     return starts
-
-
-def _subtract_from(write: Writer, lines: Sequence[Any], i: Any, columns: Sequence[Any]) -> None:
-    """Subtract W W' from lines of a triangle, of which i is the first."""
-    builder = write.builder
-    own = [[write.place(w, i, k) for w in columns] for k in range(len(lines))]
-
-    def less(write: Writer, parts: Sequence[Any], j: Any) -> Sequence[Any]:
-        for p, w in enumerate(columns):
-            of_w = write.load(write.place(w, j))
-            parts = [write.minus(part, of_w, write.spread(builder.load(own[k][p]))) for k, part in enumerate(parts)]
-        return parts
-
-    def subtract(write: Writer, j: Any) -> None:
-        places = [write.place(line, j) for line in lines]
-        for part, place in zip(less(write, [write.load(place) for place in places], j), places, strict=True):
-            write.store(part, place)
-
-    write.in_pairs(i, subtract)
-    places = [write.place(line, i) for line in lines]
-    parts = less(write, [write.load_first(place, k + 1) for k, place in enumerate(places)], i)
-    for k, part in enumerate(parts):
-        write.store_first(part, places[k], k + 1)  # the last of these columns is the diagonal's
 
 
 def _projecting(count: int) -> Callable[..., Any]:
@@ -188,7 +167,7 @@ def _projecting(count: int) -> Callable[..., Any]:
             vectors, at, d, arms, products = arguments
             starts = [write.place(write.numbers(signature.args[0], vectors), at)]
             for _ in range(1, count):
-                starts.append(write.place(starts[-1], d))
+                starts.append(write.place(starts[-1], write.whole(d)))
             arms, products = write.numbers(signature.args[3], arms), write.numbers(signature.args[4], products)
 
             def entries(i: Any) -> list[Any]:
@@ -227,27 +206,27 @@ def _gram(context: Any, arms: Any, products: Any, theta: Any, first: Any, d: Any
         )
         theta = write.place(theta, first)
 
-        half = Writer(context, builder)
+        half = Writer(context, builder, LINES)
 
         def first_four(i: Any, totals: Sequence[Any]) -> list[Any]:
             line = builder.mul(i, _LANES)
             x, z = write.place(arms, line), write.load(write.place(products, line))
-            own = [write.spread(builder.load(write.place(x, p))) for p in range(WIDTH)]
+            own = [write.spread(builder.load(write.place(x, p))) for p in range(LINES)]
             return [write.plus(total, each, z) for total, each in zip(totals, own, strict=True)]
 
         def last_four(i: Any, totals: Sequence[Any]) -> list[Any]:
             line = builder.mul(i, _LANES)
-            x, z = write.place(arms, line), half.load(write.place(products, line, WIDTH))
-            own = [half.spread(builder.load(write.place(x, WIDTH + p))) for p in range(WIDTH)]
-            mean = write.plus(totals[WIDTH], write.spread(builder.load(write.place(theta, i))), write.load(x))
-            return [*(half.plus(total, each, z) for total, each in zip(totals[:WIDTH], own, strict=True)), mean]
+            x, z = write.place(arms, line), half.load(write.place(products, line, LINES))
+            own = [half.spread(builder.load(write.place(x, LINES + p))) for p in range(LINES)]
+            mean = write.plus(totals[LINES], write.spread(builder.load(write.place(theta, i))), write.load(x))
+            return [*(half.plus(total, each, z) for total, each in zip(totals[:LINES], own, strict=True)), mean]
 
-        met = write.loop(d, 1, [write.zero] * WIDTH, first_four)
-        *rest, mean = write.loop(d, 1, [*[half.zero] * WIDTH, write.zero], last_four)
-        for p in range(WIDTH):
+        met = write.loop(d, 1, [write.zero] * LINES, first_four)
+        *rest, mean = write.loop(d, 1, [*[half.zero] * LINES, write.zero], last_four)
+        for p in range(LINES):
             write.store(met[p], write.place(gram, p * LANES))
-            half.store(half.zero, write.place(gram, (WIDTH + p) * LANES))
-            half.store(rest[p], write.place(gram, (WIDTH + p) * LANES + WIDTH))
+            half.store(half.zero, write.place(gram, (LINES + p) * LANES))
+            half.store(rest[p], write.place(gram, (LINES + p) * LANES + LINES))
         write.store(mean, means)
         return context.get_dummy_value()
 
@@ -292,22 +271,22 @@ def _factor(context: Any, gram: Any, errors: Any, widths: Any, inverse: Any) -> 
     return types.void(gram, errors, widths, inverse), generate
 
 
-def _whiten(context: Any, products: Any, inverse: Any, errors: Any, lines: Any, vectors: Any, step: Any) -> Any:
+def _whiten(context: Any, products: Any, inverse: Any, errors: Any, length: Any, vectors: Any, step: Any) -> Any:
     """Instructions of `whiten`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = Writer(context, builder)
-        products, inverse, errors, lines, vectors, step = (
+        write = Writer(context, builder, LINES)
+        products, inverse, errors, length, vectors, step = (
             write.numbers(kind, value) if isinstance(kind, types.Array) else value
             for kind, value in zip(signature.args, arguments, strict=True)
         )
-        starts = _columns(write, vectors, lines)
+        starts = _columns(write, vectors, length)
 
         def body(i: Any, _: Sequence[Any]) -> list[Any]:
             line = write.place(products, builder.mul(i, _LANES))
             z: list[Any] = []
-            for half in (0, WIDTH):
-                z += write.turned(*(write.load(write.place(line, k * LANES + half)) for k in range(WIDTH)))
+            for half in (0, LINES):
+                z += write.turned(*(write.load(write.place(line, k * LANES + half)) for k in range(LINES)))
             grown = write.zero
             for p in range(LANES):
                 total = write.zero
@@ -319,58 +298,48 @@ def _whiten(context: Any, products: Any, inverse: Any, errors: Any, lines: Any, 
             write.store(grown, write.place(step, i))
             return []
 
-        write.loop(lines, WIDTH, [], body)
+        write.loop(length, LINES, [], body)
         return context.get_dummy_value()
 
     return types.void(products, inverse, errors, _PLACE, vectors, step), generate
 
 
+def _line(matrix: Floats, at: int, i: int, d: int) -> Floats:
+    """The vectors of line i, whose part of the first tile begins at the place `at`, one below the other."""
+    step = min(d - i // WIDTH * WIDTH, WIDTH)
+    return np.lib.stride_tricks.as_strided(matrix[at:], (i // WIDTH + 1, WIDTH), (8 * WIDTH * step, 8))
+
+
 @compiled_as(_meeting(1))
-def _meet_one(triangle: Floats, at: int, i: int, arms: Floats, products: Floats) -> None:
-    """Let line i contribute to M X: to the lines before it, and what these contribute to it."""
+def _meet_one(matrix: Floats, at: int, i: int, d: int, arms: Floats, products: Floats) -> None:
+    """Let line i, whose part of the first tile begins at the place `at`, contribute to M X: to the lines before it,
+    and what these contribute to it.
+    """
     x, z = arms.reshape(-1, LANES), products.reshape(-1, LANES)
-    line = triangle[at : at + i]
-    z[i] = line @ x[:i] + triangle[at + i] * x[i]
-    z[:i] += np.outer(line, x[i])
+    line = _line(matrix, at, i, d).ravel()
+    z[i] = line[: i + 1] @ x[: i + 1]
+    z[:i] += np.outer(line[:i], x[i])
 
 
-@compiled_as(_meeting(WIDTH))
-def _meet_four(triangle: Floats, at: int, i: int, arms: Floats, products: Floats) -> None:
+@compiled_as(_meeting(LINES))
+def _meet_four(matrix: Floats, at: int, i: int, d: int, arms: Floats, products: Floats) -> None:
     """As `_meet_one`, for lines i to i + 3."""
-    for line in range(i, i + WIDTH):
-        _meet_one(triangle, at, line, arms, products)
-        at += line + 1
-
-
-def _subtract_lines(triangle: Floats, at: int, i: int, vectors: Floats, first: int, lines: int, count: int) -> None:
-    w = vectors[first : first + LANES * lines].reshape(LANES, lines)
-    for k in range(i, i + count):
-        triangle[at : at + k + 1] -= w[:, k] @ w[:, : k + 1]
-        at += k + 1
+    for k in range(LINES):
+        _meet_one(matrix, at + k * WIDTH, i + k, d, arms, products)
 
 
 @compiled_as(_subtracting(1))
-def _subtract_one(triangle: Floats, at: int, i: int, vectors: Floats, first: int, lines: int) -> None:
-    """M <- M - W W' in line i, a multiple of `WIDTH`."""
-    _subtract_lines(triangle, at, i, vectors, first, lines, 1)
+def _subtract_one(matrix: Floats, at: int, i: int, d: int, vectors: Floats, first: int) -> None:
+    """M <- M - W W' in line i, whose part of the first tile begins at the place `at`."""
+    w, line = vectors[first : first + LANES * padded(d)].reshape(LANES, -1), _line(matrix, at, i, d)
+    line -= (w[:, i] @ w[:, : line.size]).reshape(line.shape)
 
 
-@compiled_as(_subtracting(2))
-def _subtract_two(triangle: Floats, at: int, i: int, vectors: Floats, first: int, lines: int) -> None:
-    """As `_subtract_one`, for lines i and i + 1."""
-    _subtract_lines(triangle, at, i, vectors, first, lines, 2)
-
-
-@compiled_as(_subtracting(3))
-def _subtract_three(triangle: Floats, at: int, i: int, vectors: Floats, first: int, lines: int) -> None:
-    """As `_subtract_one`, for lines i to i + 2."""
-    _subtract_lines(triangle, at, i, vectors, first, lines, 3)
-
-
-@compiled_as(_subtracting(4))
-def _subtract_four(triangle: Floats, at: int, i: int, vectors: Floats, first: int, lines: int) -> None:
+@compiled_as(_subtracting(LINES))
+def _subtract_four(matrix: Floats, at: int, i: int, d: int, vectors: Floats, first: int) -> None:
     """As `_subtract_one`, for lines i to i + 3."""
-    _subtract_lines(triangle, at, i, vectors, first, lines, 4)
+    for k in range(LINES):
+        _subtract_one(matrix, at + k * WIDTH, i + k, d, vectors, first)
 
 
 @compiled_as(_gram)
@@ -381,7 +350,7 @@ def meet(arms: Floats, products: Floats, theta: Floats, first: int, d: int, gram
     """
     x, z = arms.reshape(-1, LANES)[:d], products.reshape(-1, LANES)[:d]
     gram[:] = (x.T @ z).ravel()
-    gram.reshape(LANES, LANES)[WIDTH:, :WIDTH] = 0.0
+    gram.reshape(LANES, LANES)[LINES:, :LINES] = 0.0
     means[:] = theta[first : first + d] @ x
 
 
@@ -403,11 +372,11 @@ def _factor_all(gram: Floats, errors: Floats, widths: Floats, inverse: Floats) -
 
 
 @compiled_as(_whiten)
-def whiten(products: Floats, inverse: Floats, errors: Floats, lines: int, vectors: Floats, step: Floats) -> None:
-    """Write the columns of W = Z L^-T into `vectors`, one behind the other, each with `lines` numbers, and W v into
+def whiten(products: Floats, inverse: Floats, errors: Floats, length: int, vectors: Floats, step: Floats) -> None:
+    """Write the columns of W = Z L^-T into `vectors`, one behind the other, each with `length` numbers, and W v into
     `step`.
     """
-    columns = products.reshape(lines, LANES) @ inverse.reshape(LANES, LANES).T
+    columns = products.reshape(length, LANES) @ inverse.reshape(LANES, LANES).T
     vectors[:] = columns.T.ravel()
     step[:] = columns @ errors
 
@@ -420,8 +389,8 @@ def _project_one(vectors: Floats, at: int, d: int, arms: Floats, products: Float
     z -= np.outer(w, w @ x)
 
 
-@compiled_as(_projecting(4))
+@compiled_as(_projecting(LINES))
 def _project_four(vectors: Floats, at: int, d: int, arms: Floats, products: Floats) -> None:
     """As `_project_one`, for four vectors, one behind the other."""
-    for k in range(4):
-        _project_one(vectors, at + k * d, d, arms, products)
+    for k in range(LINES):
+        _project_one(vectors, at + k * padded(d), d, arms, products)

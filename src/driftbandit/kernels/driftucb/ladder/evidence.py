@@ -1,7 +1,7 @@
 """A ladder of young models that compete with an incumbent: does one explain the rewards since its birth better?
 
-Which model stands on which rung is said in `births`. A rung's row is a `ridge` row ``[n, theta, A^-1]``, kept as
-`young` says and followed by the sums named below; n = -1 marks an empty rung.
+Which model stands on which rung is said in `births`. The matrix of a rung's row is kept as `young` says, its head has
+the sums named below; n = -1 marks an empty rung.
 
 All errors are in units of the noise level, e^2 / (1 + x' A^-1 x) / sigma^2, and capped, so that one wild reward cannot
 cause an alarm. With the noise variance integrated out under a prior worth `nu` rewards, the log-evidence of a rung
@@ -28,6 +28,7 @@ from driftbandit.kernels.compile import borrow, flat, hold, jit
 from driftbandit.kernels.driftucb.ladder import backlog, blocks, young
 from driftbandit.kernels.driftucb.ladder.blocks import LANES
 from driftbandit.kernels.driftucb.mixture import click_log_chance, least_chance
+from driftbandit.kernels.driftucb.rows import COUNT, THETA, learn
 from driftbandit.kernels.driftucb.scales import (
     ALL_COUNT,
     FIRST_SQUARE,
@@ -40,11 +41,9 @@ from driftbandit.kernels.driftucb.scales import (
     are_clicks,
     click_rate,
 )
-from driftbandit.kernels.ridge import COUNT, THETA, row_size
-from driftbandit.kernels.rows import absorb, multiply
 from driftbandit.kernels.vector_units.vectors import assign, combine, padded
 
-# Sums since a rung's birth, behind the row of its model and its scale:
+# Sums since a rung's birth, in the head of its row, behind the scale:
 (
     THEIRS,  # the incumbent's capped errors
     OWN,  # its own capped errors
@@ -54,8 +53,7 @@ from driftbandit.kernels.vector_units.vectors import assign, combine, padded
     NOISE_SUM,  # its own errors times the noise of their time, including the noise it was born with
     LEAD,  # log-likelihood of the rewards, minus that under the models that act
     LATE,  # not a sum: how many of the rewards that wait came before its birth
-) = range(8)
-SUMS = 8
+) = range(young.SCALE + 1, young.SCALE + 9)
 
 _WITHOUT_BEST = 3.0  # log-evidence that must remain when the single most telling reward is left out
 _ERROR_CAP = 200.0  # cap of a squared error, in units of the noise, if a new taste causes less
@@ -71,17 +69,6 @@ _OVERFLOW = 1e300  # a larger product of numbers above 1 may have overflowed
 # Lines of a table with a column per reward that waits: numbers of its record, and sums from it to the last one.
 _LINE_THEIRS, _LINE_NOISE, _LINE_CAP, _LINE_FREEDOM, _LINE_THEIR_SUM, _LINE_LOG_WIDTH_SUM, _LINE_ACTING_SUM = range(7)
 _LINES = 7
-
-
-def rung_size(dim: int) -> int:
-    """Length of a rung's row."""
-    return row_size(dim) + 1 + SUMS
-
-
-@jit
-def sums_at(d: int) -> int:
-    """Where the sums begin in a rung's row."""
-    return young.scale_at(d) + 1
 
 
 @jit
@@ -176,28 +163,27 @@ def settle(memo: Floats, rungs: Floats, rows: Floats, at: int, units: Floats, li
         row = k * rungs.shape[1]
         if ladder[row + COUNT] < 0.0:
             continue
-        sums = row + sums_at(d)
-        late = int(ladder[sums + LATE])
-        ladder[sums + LATE] = 0.0
+        late = int(ladder[row + LATE])
+        ladder[row + LATE] = 0.0
         if late < count:
             _learn(ladder, row, units, rows, at, late, count, arms, lifted, room, means, errors, widths)
             if clicks:
                 for p in range(late, count):
                     place, error = backlog.record(at, p, d), errors[p] * math.sqrt(widths[p])
-                    _sum_up_click(ladder, sums, rows, place, error, memo[HIT_VALUE])
+                    _sum_up_click(ladder, row, rows, place, error, memo[HIT_VALUE])
             else:
                 own = means  # which are known
-                _sum_up(ladder, sums, told, late, count, errors, widths, own)
-        n, without = ladder[row + COUNT], 0.0
+                _sum_up(ladder, row, told, late, count, errors, widths, own)
+        without = 0.0
         if clicks:
-            evidence = ladder[sums + THEIRS] - ladder[sums + OWN]
-            without = evidence - ladder[sums + LARGEST_GAIN]
+            evidence = ladder[row + THEIRS] - ladder[row + OWN]
+            without = evidence - ladder[row + LARGEST_GAIN]
             backlog.allow(rows, at, limit - evidence)
         else:
-            evidence = _log_evidence(ladder, sums, n, 0.0, strongest)
+            evidence = _log_evidence(ladder, row, 0.0, strongest)
             if evidence > strongest:
-                without = _log_evidence(ladder, sums, n, ladder[sums + LARGEST_GAIN], _WITHOUT_BEST)
-            backlog.allow(rows, at, slack(ladder, sums, n, reserve, limit))
+                without = _log_evidence(ladder, row, ladder[row + LARGEST_GAIN], _WITHOUT_BEST)
+            backlog.allow(rows, at, slack(ladder, row, reserve, limit))
         if evidence > strongest and without > _WITHOUT_BEST:
             best, strongest = k, evidence
     backlog.wipe(rows, at, d, count)
@@ -228,15 +214,12 @@ def _learn(
     `arms` is their table (`blocks`), `lifted` the same times units^2, and `room` is for what is found on the way. Fills
     in the rewards' means, their widths 1 + q, and their errors over the roots of these.
     """
-    d, lines = len(units), padded(len(units))
+    d = len(units)
     products, vectors, gram, inverse, step, z = room
-    if late == count - 1 and ladder[row + young.scale_at(d)] == 0.0:  # then a block would be mostly empty
+    if late == count - 1 and ladder[row + young.SCALE] == 0.0:  # then a block would be mostly empty
         place, x = backlog.record(at, late, d), step
-        x[d:] = 0.0
-        assign(x, 0, 1.0, rows, place - d, d)
-        mean, square = multiply(ladder, row, d, x, z)
-        error, width = rows[place + backlog.TARGET] - mean, 1.0 + max(square, 0.0)
-        absorb(ladder, row, d, z, error, width)
+        assign(x, 0, 1.0, rows, place - len(x), len(x))
+        error, width = learn(ladder, row, d, x, rows[place + backlog.TARGET], z)
         errors[:], widths[:] = 0.0, 1.0
         errors[late], widths[late] = error / math.sqrt(width), width
         return
@@ -245,9 +228,9 @@ def _learn(
     for p in range(LANES):
         errors[p] = rows[backlog.record(at, p, d) + backlog.TARGET] - means[p] if p < count else 0.0
     blocks.factor(gram, errors, late, count, widths, inverse)
-    blocks.whiten(products, inverse, errors, lines, vectors, step)
-    combine(ladder, row + THETA, 1.0, 1.0, step, 0, d)
-    young.absorb(ladder, row, units, vectors, lines, late, count)
+    blocks.whiten(products, inverse, errors, len(step), vectors, step)
+    combine(ladder, row + THETA, 1.0, 1.0, step, 0, len(step))
+    young.absorb(ladder, row, units, vectors, late, count)
 
 
 @jit
@@ -269,7 +252,7 @@ def _gather(rows: Floats, at: int, d: int, count: int, told: Floats) -> None:
 
 @jit
 def _sum_up(
-    ladder: Floats, sums: int, told: Floats, late: int, count: int, errors: Floats, widths: Floats, own: Floats
+    ladder: Floats, row: int, told: Floats, late: int, count: int, errors: Floats, widths: Floats, own: Floats
 ) -> None:
     """Add the rewards of a block to a rung's sums; errors are over the root of their widths 1 + q.
 
@@ -285,7 +268,7 @@ def _sum_up(
         wide *= float(widths[p])  # without the compiler, NumPy would warn of products that are infinite
         tails *= float(1.0 + square / nu)
         same = same and told[_LINE_FREEDOM, p] == nu
-    gain = ladder[sums + LARGEST_GAIN]
+    gain = ladder[row + LARGEST_GAIN]
     for p in range(late, count):
         gain = max(gain, told[_LINE_THEIRS, p] - own[p])
     log_wide, log_tails = math.log(wide), (nu + 1.0) * math.log(tails)
@@ -295,35 +278,35 @@ def _sum_up(
             nu, square = told[_LINE_FREEDOM, p], errors[p] * errors[p] / told[_LINE_NOISE, p]
             log_wide += math.log(widths[p])
             log_tails += (nu + 1.0) * math.log(1.0 + square / nu)
-    ladder[sums + THEIRS] += told[_LINE_THEIR_SUM, late]
-    ladder[sums + OWN] += own_sum
-    ladder[sums + NOISE_SUM] += noise_sum
-    ladder[sums + LOG_WIDTH] += log_wide - told[_LINE_LOG_WIDTH_SUM, late]
-    ladder[sums + LARGEST_GAIN] = gain
-    ladder[sums + LEAD] -= told[_LINE_ACTING_SUM, late] + 0.5 * (log_wide + log_tails)
+    ladder[row + THEIRS] += told[_LINE_THEIR_SUM, late]
+    ladder[row + OWN] += own_sum
+    ladder[row + NOISE_SUM] += noise_sum
+    ladder[row + LOG_WIDTH] += log_wide - told[_LINE_LOG_WIDTH_SUM, late]
+    ladder[row + LARGEST_GAIN] = gain
+    ladder[row + LEAD] -= told[_LINE_ACTING_SUM, late] + 0.5 * (log_wide + log_tails)
 
 
 @jit
-def _sum_up_click(ladder: Floats, sums: int, rows: Floats, place: int, error: float, hit_value: float) -> None:
+def _sum_up_click(ladder: Floats, row: int, rows: Floats, place: int, error: float, hit_value: float) -> None:
     """Add a click, whose record's numbers begin at `place`, to a rung's sums; `error` is what came unexpected."""
     chance = (rows[place + backlog.BASE] + rows[place + backlog.TARGET] - error) / hit_value
     own = click_log_chance(chance, rows[place + backlog.LEAST], rows[place + backlog.HIT] > 0.0)
     theirs = rows[place + backlog.THEIRS]
-    ladder[sums + OWN] -= own
-    ladder[sums + THEIRS] -= theirs
-    ladder[sums + LARGEST_GAIN] = max(ladder[sums + LARGEST_GAIN], own - theirs)
-    ladder[sums + LEAD] += own - rows[place + backlog.ACTING]
+    ladder[row + OWN] -= own
+    ladder[row + THEIRS] -= theirs
+    ladder[row + LARGEST_GAIN] = max(ladder[row + LARGEST_GAIN], own - theirs)
+    ladder[row + LEAD] += own - rows[place + backlog.ACTING]
 
 
 @jit
-def slack(ladder: Floats, sums: int, count: float, reserve: float, limit: float) -> float:
+def slack(ladder: Floats, row: int, reserve: float, limit: float) -> float:
     """By how much the incumbent's errors may grow, during one more block, without log-evidence above `limit`."""
-    nu = ladder[sums + NU]
-    distance = 2.0 * limit + ladder[sums + LOG_WIDTH] - reserve
+    nu, count = ladder[row + NU], ladder[row + COUNT]
+    distance = 2.0 * limit + ladder[row + LOG_WIDTH] - reserve
     if distance <= 0.0:
         return -1.0
     ratio = math.exp(min(distance / (nu + count + LANES), _LARGEST_EXPONENT))
-    slack: float = (nu + ladder[sums + OWN]) * ratio - nu - ladder[sums + THEIRS]
+    slack: float = (nu + ladder[row + OWN]) * ratio - nu - ladder[row + THEIRS]
     return slack
 
 
@@ -333,7 +316,7 @@ def holds(memo: Floats, rung: Floats, d: int) -> bool:
 
     Without noise, the bias of its ridge alone would be evidence.
     """
-    wrong = rung[sums_at(d) + THEIRS] * memo[NOISE] / rung[COUNT]
+    wrong = rung[THEIRS] * memo[NOISE] / rung[COUNT]
     return ready(memo, d) and (are_clicks(memo) or wrong > _MATERIAL * memo[REWARD_SQUARES] / memo[ROUNDS])
 
 
@@ -364,28 +347,25 @@ def ready(memo: Floats, d: int) -> bool:
 
 
 @jit
-def noise_since(rung: Floats, dim: int) -> tuple[float, float]:
+def noise_since(rung: Floats) -> tuple[float, float]:
     """Estimate of the noise variance from a rung's prior and its own errors, and how many rewards it is worth."""
-    sums = sums_at(dim)
-    worth = rung[sums + NU] + rung[COUNT]
-    return rung[sums + NOISE_SUM] / worth, worth
+    worth = rung[NU] + rung[COUNT]
+    return rung[NOISE_SUM] / worth, worth
 
 
 @jit
-def lead(rung: Floats, dim: int) -> float:
+def lead(rung: Floats) -> float:
     """Log-likelihood ratio of a rung against the models that acted since its birth."""
-    found: float = rung[sums_at(dim) + LEAD]
+    found: float = rung[LEAD]
     return found
 
 
 @jit
-def _log_evidence(rows: Floats, sums: int, count: float, left_out: float, least: float) -> float:
-    """Log-evidence over `count` rewards, from the sums that begin at the place `sums`, without errors worth `left_out`;
-    `least` if it is not more.
-    """
-    nu = rows[sums + NU]
-    ratio = (nu + rows[sums + THEIRS] - left_out) / (nu + rows[sums + OWN])
-    worth, log_width = nu + count, rows[sums + LOG_WIDTH]
+def _log_evidence(ladder: Floats, row: int, left_out: float, least: float) -> float:
+    """Log-evidence of the rung whose row begins at `row`, without errors worth `left_out`; `least` if that is more."""
+    nu = ladder[row + NU]
+    ratio = (nu + ladder[row + THEIRS] - left_out) / (nu + ladder[row + OWN])
+    worth, log_width = nu + ladder[row + COUNT], ladder[row + LOG_WIDTH]
     if 0.5 * (worth * (ratio - 1.0) - log_width) <= least:  # ln r <= r - 1: most rungs need no logarithm
         return least
     evidence: float = 0.5 * (worth * math.log(ratio) - log_width)
