@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from driftbandit.core import Floats, Ints
 from driftbandit.kernels import pcg64, ridge, windows
-from driftbandit.kernels.compile import fill_in, jit, jit_into
+from driftbandit.kernels.compile import fill_in, jit, jit_inside, jit_into
 from driftbandit.kernels.driftucb import acting, compact, drift, frames, relearning
 from driftbandit.kernels.driftucb.ladder import young
 from driftbandit.kernels.driftucb.scales import TRIED
+from driftbandit.kernels.vector_units.vectors import fetch
 
 LEARNED, CHANGED, FULL, LEFT = range(4)
 """What became of a reward: it was learned; it was, and what it revealed must be dealt with before its scope goes on; it
@@ -28,13 +29,16 @@ NOT_USABLE = -1
 """The answer for features that are not finite or too large."""
 
 
-def ask(state: Any, scope: int, pool: Floats, pending: int) -> int:
-    """The arm that a scope's policy plays, or NOT_USABLE; a placeholder that `fill_in` replaces."""
+def ask(state: Any, scope: int, following: int, pool: Floats, pending: int) -> int:
+    """The arm that a scope's policy plays, or NOT_USABLE; a placeholder that `fill_in` replaces.
+
+    What the `following` scope's policy has learned may be fetched meanwhile.
+    """
     raise NotImplementedError
 
 
-def tell(state: Any, scope: int, x: Floats, reward: float) -> int:
-    """Teach a reward to a scope's policy: LEARNED, CHANGED, FULL or NOT_USABLE; a placeholder for `fill_in`."""
+def tell(state: Any, scope: int, following: int, x: Floats, reward: float) -> int:
+    """Teach a reward to a scope's policy: LEARNED, CHANGED, FULL or NOT_USABLE; a placeholder, see `ask`."""
     raise NotImplementedError
 
 
@@ -50,9 +54,13 @@ def choose_in_turn(
     stop: int,
 ) -> None:
     """Write into ``arms[i]`` what scope ``scopes[i]`` plays among ``features[offsets[i]:offsets[i + 1]]``."""
+    dim = features.shape[1]
     for k in range(start, stop):
         i = order[k]
-        arms[i] = ask(state, scopes[i], features[offsets[i] : offsets[i + 1]], pending[i])
+        following = order[min(k + 1, stop - 1)]
+        fetch(features, offsets[following] * dim, (offsets[following + 1] - offsets[following]) * dim)
+        pool = features[offsets[i] : offsets[i + 1]]
+        arms[i] = ask(state, scopes[i], scopes[following], pool, pending[i])
 
 
 def learn_in_turn(
@@ -70,7 +78,8 @@ def learn_in_turn(
     for k in range(start, stop):
         i = order[k]
         if scopes[i] != waits:
-            status[i] = tell(state, scopes[i], features[i], rewards[i])
+            following = scopes[order[min(k + 1, stop - 1)]]
+            status[i] = tell(state, scopes[i], following, features[i], rewards[i])
             if status[i] > LEARNED:
                 waits = scopes[i]
 
@@ -108,12 +117,12 @@ def replay_in_turn(
             period, owner = period + 1, scopes[i]
         first, last = offsets[pools[i]], offsets[pools[i] + 1]
         if draws or asked[pools[i]] != period:
-            answers[pools[i]] = ask(state, scopes[i], features[first:last], 0)
+            answers[pools[i]] = ask(state, scopes[i], scopes[i], features[first:last], 0)
             asked[pools[i]] = period
         arms[i] = answers[pools[i]]
         status[i] = LEARNED if arms[i] >= 0 else NOT_USABLE
         if counts[i] and arms[i] == shown[i]:
-            status[i] = tell(state, scopes[i], features[first + shown[i]], rewards[i])
+            status[i] = tell(state, scopes[i], scopes[i], features[first + shown[i]], rewards[i])
             period += 1
         if status[i] != LEARNED:
             waits = scopes[i]
@@ -123,13 +132,13 @@ def replay_in_turn(
 
 
 @jit_into
-def _ask_linucb(state: Any, scope: int, pool: Floats, pending: int) -> int:
+def _ask_linucb(state: Any, scope: int, following: int, pool: Floats, pending: int) -> int:
     act, _, rows, _, _ = state
     return ridge.optimistic_arm(act, rows, scope, pool)
 
 
 @jit_into
-def _ask_lints(state: Any, scope: int, pool: Floats, pending: int) -> int:
+def _ask_lints(state: Any, scope: int, following: int, pool: Floats, pending: int) -> int:
     act, test, rows, _, words = state
     if not ridge.usable(pool, test[ridge.RIDGE]):  # before anything is drawn
         return NOT_USABLE
@@ -139,7 +148,7 @@ def _ask_lints(state: Any, scope: int, pool: Floats, pending: int) -> int:
 
 
 @jit_into
-def _tell_ridge(state: Any, scope: int, x: Floats, reward: float) -> int:
+def _tell_ridge(state: Any, scope: int, following: int, x: Floats, reward: float) -> int:
     _, test, rows, rounds, _ = state
     if not ridge.update(test, rows[scope], x, reward):
         return NOT_USABLE
@@ -153,13 +162,13 @@ _judge = jit(fill_in(windows.judge_round, "judge_round_of_scope", predict=ridge.
 
 
 @jit_into
-def _ask_dlinucb(state: Any, scope: int, pool: Floats, pending: int) -> int:
+def _ask_dlinucb(state: Any, scope: int, following: int, pool: Floats, pending: int) -> int:
     act, _, banks, _, _, _, leaders, _ = state
     return ridge.optimistic_arm(act, banks[scope], leaders[scope], pool)
 
 
 @jit_into
-def _tell_dlinucb(state: Any, scope: int, x: Floats, reward: float) -> int:
+def _tell_dlinucb(state: Any, scope: int, following: int, x: Floats, reward: float) -> int:
     _, test, banks, ledgers, rules, counts, leaders, rounds = state
     leader = _judge(test, banks[scope], ledgers[scope], rules, counts[scope], x, reward)
     if leader == windows.NOT_FINITE:
@@ -174,20 +183,29 @@ def _tell_dlinucb(state: Any, scope: int, x: Floats, reward: float) -> int:
 # DriftUCB: (rules, memos, banks, first rewards of all scopes, where a scope's begin, room for how many, rounds) -------
 
 
+@jit_inside
+def _fetch_scope(memos: Floats, banks: Floats, scope: int, following: int) -> int:
+    """Fetch the memo of the following scope; how far its bank lies behind that of this scope."""
+    fetch(memos, following * memos.shape[1], memos.shape[1])
+    ahead: int = (following - scope) * banks.shape[1] * banks.shape[2]
+    return ahead
+
+
 @jit_into
-def _ask_driftucb(state: Any, scope: int, pool: Floats, pending: int) -> int:
+def _ask_driftucb(state: Any, scope: int, following: int, pool: Floats, pending: int) -> int:
     rules, memos, banks, _, _, _, _ = state
-    arm: int = acting.choose(rules, memos[scope], banks[scope], pool, pending)
+    ahead = _fetch_scope(memos, banks, scope, following)
+    arm: int = acting.choose(rules, memos[scope], banks[scope], pool, pending, ahead)
     return arm
 
 
 @jit_into
-def tell_driftucb(rules: Floats, memo: Floats, bank: Floats, seen: Floats, x: Floats, reward: float) -> int:
+def tell_driftucb(rules: Floats, memo: Floats, bank: Floats, seen: Floats, x: Floats, reward: float, ahead: int) -> int:
     """Teach a reward to a DriftUCB; `seen` is its room for the first rewards, FULL says that it needs more."""
     young = memo[TRIED] < frames.TRIAL
     if young and memo[TRIED] >= len(seen):
         return FULL
-    fired = drift.learn(rules, memo, bank, x, reward)
+    fired = drift.learn(rules, memo, bank, x, reward, ahead)
     if young:
         fired = relearning.remember_inside(rules, memo, bank, seen, x, reward, fired)
     if fired < 0:
@@ -196,11 +214,12 @@ def tell_driftucb(rules: Floats, memo: Floats, bank: Floats, seen: Floats, x: Fl
 
 
 @jit_into
-def _tell_driftucb(state: Any, scope: int, x: Floats, reward: float) -> int:
+def _tell_driftucb(state: Any, scope: int, following: int, x: Floats, reward: float) -> int:
     rules, memos, banks, seen, places, rooms, rounds = state
     room, width = rooms[scope], len(x) + 1
     mine = seen[places[scope] : places[scope] + room * width].reshape(room, width)
-    told: int = tell_driftucb(rules, memos[scope], banks[scope], mine, x, reward)
+    ahead = _fetch_scope(memos, banks, scope, following)
+    told: int = tell_driftucb(rules, memos[scope], banks[scope], mine, x, reward, ahead)
     if told in (LEARNED, CHANGED):
         rounds[scope] += 1
     return told

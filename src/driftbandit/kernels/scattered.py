@@ -54,20 +54,20 @@ def choose_in_turn(
     A template, like those in `many`.
     """
     for i in range(start, stop):
-        arms[i] = ask(state, scopes[i], floats_at(pools[i, 0], pools[i, 1], dim), pending[i])
+        arms[i] = ask(state, scopes[i], scopes[i], floats_at(pools[i, 0], pools[i, 1], dim), pending[i])
 
 
 # LinUCB and LinTS: (settings for choices, settings for updates, columns, addresses of rows, rounds) ------------------
 
 
 @jit_into
-def _ask_linucb(state: Any, scope: int, pool: Floats, pending: int) -> int:
+def _ask_linucb(state: Any, scope: int, following: int, pool: Floats, pending: int) -> int:
     act, _, columns, table, _ = state
     return ridge.optimistic_arm(act, floats_at(table[scope], 1, columns), 0, pool)
 
 
 @jit_into
-def _tell_ridge(state: Any, scope: int, x: Floats, reward: float) -> int:
+def _tell_ridge(state: Any, scope: int, following: int, x: Floats, reward: float) -> int:
     _, test, columns, table, rounds = state
     if not ridge.update(test, floats_at(table[scope], 1, columns)[0], x, reward):
         return many.NOT_USABLE
@@ -82,19 +82,19 @@ MEMO, BANK, SEEN, ROOM = range(4)
 
 
 @jit_into
-def _ask_driftucb(state: Any, scope: int, pool: Floats, pending: int) -> int:
+def _ask_driftucb(state: Any, scope: int, following: int, pool: Floats, pending: int) -> int:
     rules, numbers, rows, columns, table, _ = state
     memo, bank = floats_at(table[scope, MEMO], 1, numbers)[0], floats_at(table[scope, BANK], rows, columns)
-    arm: int = acting.choose(rules, memo, bank, pool, pending)
+    arm: int = acting.choose(rules, memo, bank, pool, pending, 0)
     return arm
 
 
 @jit_into
-def _tell_driftucb(state: Any, scope: int, x: Floats, reward: float) -> int:
+def _tell_driftucb(state: Any, scope: int, following: int, x: Floats, reward: float) -> int:
     rules, numbers, rows, columns, table, rounds = state
     memo, bank = floats_at(table[scope, MEMO], 1, numbers)[0], floats_at(table[scope, BANK], rows, columns)
     seen = floats_at(table[scope, SEEN], table[scope, ROOM], len(x) + 1)
-    told: int = many.tell_driftucb(rules, memo, bank, seen, x, reward)
+    told: int = many.tell_driftucb(rules, memo, bank, seen, x, reward, 0)
     if told in (many.LEARNED, many.CHANGED):
         rounds[scope] += 1
     return told

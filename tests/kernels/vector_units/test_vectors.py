@@ -31,6 +31,11 @@ def clear(numbers, at, count):
 
 
 @jit
+def fetch(numbers, at, count):
+    vectors.fetch(numbers, at, count)
+
+
+@jit
 def weigh_squares(numbers, at, weights, first, count):
     return vectors.weigh_squares(numbers, at, weights, first, count)
 
@@ -54,6 +59,14 @@ def test_dots_and_sums(count):
     np.testing.assert_allclose(total, framed(0.75 * a - 0.5 * b))
     assign(total, AT, 3.0, framed(b), AT, count)
     np.testing.assert_allclose(total, framed(3.0 * b))
+
+
+@pytest.mark.parametrize("at", [0, -(10**12), 10**12])
+@pytest.mark.parametrize("count", [0, 1, 500])
+def test_to_fetch_reads_and_changes_nothing(at, count):
+    numbers = np.arange(16.0)
+    fetch(numbers, at, count)
+    assert numbers.tolist() == list(range(16))
 
 
 @pytest.mark.parametrize("count", [0, 8, 24])

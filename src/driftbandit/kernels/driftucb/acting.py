@@ -38,7 +38,7 @@ from driftbandit.kernels.driftucb.drift import (
     units_of,
     with_constant,
 )
-from driftbandit.kernels.driftucb.rows import THETA, TRACE, matrix_at, row_size, score_best
+from driftbandit.kernels.driftucb.rows import THETA, TRACE, fetch_row, matrix_at, row_size, score_best
 from driftbandit.kernels.driftucb.scales import (
     ANCHORED,
     FIRST_SQUARE,
@@ -129,7 +129,7 @@ def _extremes(sizes: Floats) -> tuple[float, float]:
     return least, largest
 
 
-def _score(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int) -> Any:
+def _score(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int, ahead: int) -> Any:
     """Score every arm by mean + c * deviation under the mixture; a template, with `widen` and `finish` to fill in.
 
     While nothing useful is known, the mean is 0 and the deviation is |x|. With many answers `pending`, a score is the
@@ -158,12 +158,12 @@ def _score(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int
         rest[2 * whole + seen : 2 * whole + seen * (1 + d)],
     )
 
-    share, variance = 1.0, 1.0
     if alone:  # its own row does, times these
         rows, at, share, variance = flat(bank), INCUMBENT * bank.shape[1], weights[0], weights[0] * memo[NOISE]
+        fetch_row(rows, at, ahead, bank.shape[1])
     else:
-        rows, at = room, length
-        mixture.blend(memo, weights, bank[INCUMBENT:], d, room[length : length + size])
+        rows, at, share, variance = room, length, 1.0, 1.0
+        mixture.blend(memo, weights, bank[INCUMBENT:], d, room[length : length + size], ahead)
     _begin_weights(memo, experts, theta)
     combine(theta, 0, 1.0, share, rows, at + THETA, length)
     if draw:

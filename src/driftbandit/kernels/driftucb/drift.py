@@ -24,7 +24,17 @@ from driftbandit.kernels.compile import SCRATCH, borrow, copy_into, finite, flat
 from driftbandit.kernels.driftucb import mixture
 from driftbandit.kernels.driftucb.experts import drift_of, start_experts
 from driftbandit.kernels.driftucb.ladder import backlog, births, evidence, young
-from driftbandit.kernels.driftucb.rows import COUNT, STEADY, THETA, absorb, multiply, note_trace, row_size, variance_at
+from driftbandit.kernels.driftucb.rows import (
+    COUNT,
+    STEADY,
+    THETA,
+    absorb,
+    fetch_row,
+    multiply,
+    note_trace,
+    row_size,
+    variance_at,
+)
 from driftbandit.kernels.driftucb.scales import (
     ALARM_AGE,
     ALARM_EVIDENCE,
@@ -40,6 +50,7 @@ from driftbandit.kernels.driftucb.scales import (
     NOISE,
     PRIOR,
     REWARD_SQUARES,
+    ROUNDS,
     SPREAD,
     TASTE,
     are_clicks,
@@ -50,7 +61,7 @@ from driftbandit.kernels.driftucb.scales import (
     tame,
 )
 from driftbandit.kernels.ridge import LARGEST_SQUARE
-from driftbandit.kernels.vector_units.vectors import padded, weigh_arm, weigh_squares
+from driftbandit.kernels.vector_units.vectors import fetch, padded, weigh_arm, weigh_squares
 
 ELDER, INCUMBENT, EXPERTS = 0, 1, 2
 
@@ -134,8 +145,11 @@ def _vector(memo: Floats, experts: int, which: int) -> Floats:
 
 
 @jit
-def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -> int:
-    """Learn one reward; 1 if it raised an alarm, whose numbers are then in `memo`, else 0, or NOT_USABLE."""
+def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float, ahead: int) -> int:
+    """Learn one reward; 1 if it raised an alarm, whose numbers are then in `memo`, else 0, or NOT_USABLE.
+
+    Meanwhile the bank that lies `ahead` numbers behind this one is fetched, as it is needed next; none if that is 0.
+    """
     rules, memo, bank, x = borrow(rules), borrow(memo), borrow(bank), borrow(x)
     experts = len(rules) - RULES
     units, anchor = units_of(memo, experts), anchor_of(memo, experts)
@@ -156,11 +170,13 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
     weights = memo[MEMO : MEMO + 1 + experts]
     incumbent, rungs = bank[INCUMBENT], rungs_of(bank, experts)
     rows, waiting, noise, clicks = flat(bank), backlog_at(bank, experts), memo[NOISE], are_clicks(memo)
+    if ahead != 0:
+        _fetch_rest(memo, bank, experts, length, ahead)
 
     total = mixture.total_variance(memo, weights, bank[INCUMBENT:])
     errors, variances = numbers[: 1 + experts], numbers[1 + experts : 2 + 2 * experts]  # of models that act
     found = numbers[2 + 2 * experts :]
-    width = _learn_models(rules[RULES:], memo, bank, d, features, surplus, errors, variances, found, vectors)
+    width = _learn_models(rules[RULES:], memo, bank, ahead, d, features, surplus, errors, variances, found, vectors)
     mixture.remember_pick(memo, weights, variances, total)
     learn_noise(memo, weights, errors, variances)
     nu, logs = mixture.freedom(memo), variances  # of the likelihoods, from here on
@@ -184,6 +200,17 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float) -
     _end_round(rules, memo, bank, units)
     hold(owned)
     return fired
+
+
+@jit_inside
+def _fetch_rest(memo: Floats, bank: Floats, experts: int, length: int, ahead: int) -> None:
+    """Fetch what `learn` needs of a bank beside the models that act, if it is as far as this one is."""
+    rows, waiting = flat(bank), backlog_at(bank, experts)
+    rung = EXPERTS + experts + births.rung_of(int(memo[ROUNDS]) + 1, births.RUNGS)  # which may be born anew
+    fetch(rows, ahead + sizes_at(bank, experts), 2 * length)
+    fetch(rows, ahead + waiting, backlog.HEAD)
+    fetch(rows, ahead + backlog.record(waiting, int(rows[waiting + backlog.WAITING]), length) - length, length)
+    fetch(rows, ahead + rung * bank.shape[1], THETA + length)
 
 
 @jit
@@ -293,6 +320,7 @@ def _learn_models(
     keep: Floats,
     memo: Floats,
     bank: Floats,
+    ahead: int,
     d: int,
     x: Floats,
     reward: float,
@@ -317,6 +345,7 @@ def _learn_models(
     at_once = models if models * width <= _FAST else 1
     for last in range(models, 0, -at_once):  # the elder comes last, as experts revert to what it was
         for m in range(last - at_once, last):
+            fetch_row(rows, m * width, ahead, width)
             drift = drift_of(keep[m - EXPERTS], memo) if m >= EXPERTS else STEADY
             means[m], squares[m] = multiply(rows, m * width, 0, d, drift, lifted, x, z, m * length)
         for m in range(last - 1, last - at_once - 1, -1):

@@ -18,7 +18,7 @@ import numpy as np
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import flat, jit
-from driftbandit.kernels.driftucb.rows import THETA, TRACE, matrix_at
+from driftbandit.kernels.driftucb.rows import THETA, TRACE, fetch_row, matrix_at
 from driftbandit.kernels.driftucb.scales import (
     HIT_VALUE,
     NOISE,
@@ -66,7 +66,7 @@ def heaviest(weights: Floats) -> Floats:
 
 
 @jit
-def blend(memo: Floats, weights: Floats, bank: Floats, d: int, result: Floats) -> None:
+def blend(memo: Floats, weights: Floats, bank: Floats, d: int, result: Floats, ahead: int) -> None:
     """Write the weighted mean of the means and covariances of the models that act into the row `result`.
 
     The models are in the rows of `bank`, the incumbent first.
@@ -81,6 +81,7 @@ def blend(memo: Floats, weights: Floats, bank: Floats, d: int, result: Floats) -
             if weight < _LIGHT:
                 continue
             if first == matrix:
+                fetch_row(numbers, at, ahead, bank.shape[1])
                 combine(result, THETA, 1.0, weight, numbers, at + THETA, padded(d))
             weight = weight * memo[NOISE] if m == 0 else weight
             if begun:

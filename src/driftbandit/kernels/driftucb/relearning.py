@@ -38,7 +38,7 @@ _TOLD = 10.0  # rewards' worth of noise that being told the noise counts for
 def learn_many(rules: Floats, memo: Floats, bank: Floats, features: Floats, rewards: Floats) -> tuple[int, int]:
     """Learn rewards until one raises an alarm or is not usable; how many were shown, and what `learn` said last."""
     for t in range(len(rewards)):
-        fired = learn(rules, memo, bank, features[t], rewards[t])
+        fired = learn(rules, memo, bank, features[t], rewards[t], 0)
         if fired != 0:
             return t + 1, fired
     return len(rewards), 0
@@ -99,7 +99,7 @@ def _begin_in_best_frame(experts: int, memo: Floats, bank: Floats, seen: Floats)
 def relearn(rules: Floats, memo: Floats, bank: Floats, seen: Floats) -> None:
     """Learn all lines of `seen` again."""
     for t in range(len(seen)):
-        learn(rules, memo, bank, seen[t, :-1].copy(), seen[t, -1])
+        learn(rules, memo, bank, seen[t, :-1].copy(), seen[t, -1], 0)
 
 
 def remember(rules: Floats, memo: Floats, bank: Floats, seen: Floats, x: Floats, reward: float, fired: int) -> int:

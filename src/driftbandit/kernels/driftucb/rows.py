@@ -28,12 +28,14 @@ from driftbandit.kernels.vector_units.tiles import (
     product,
     weigh_diagonal,
 )
-from driftbandit.kernels.vector_units.vectors import dot, padded
+from driftbandit.kernels.vector_units.vectors import dot, fetch, padded
 
 COUNT, TRACE = 0, 15
 OTHERS = 1
 """First slot of the head of what only rungs have."""
 THETA = 16
+
+_FETCHED = 512  # numbers of a row that are fetched; of a longer one, the processor expects the rest by itself
 
 STEADY = (1.0, 0.0, 1.0, 0.0)
 """No drift; see `vector_units.tiles.expect`."""
@@ -100,6 +102,13 @@ def absorb(
 def note_trace(rows: Floats, at: int, d: int, shares: int) -> None:
     """Set the trace of the row that begins at the place `at`; 1 / units^2 begin at the place `shares`."""
     rows[at + TRACE] = weigh_diagonal(rows, at + matrix_at(d), d, rows, shares)
+
+
+@jit_inside
+def fetch_row(rows: Floats, at: int, ahead: int, width: int) -> None:
+    """Fetch the row, of so many numbers, that lies `ahead` numbers behind the place `at`; nothing if that is 0."""
+    if ahead != 0:
+        fetch(rows, at + ahead, min(width, _FETCHED))
 
 
 @jit

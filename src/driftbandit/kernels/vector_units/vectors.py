@@ -125,6 +125,24 @@ def _clear(context: Any, numbers: Any, at: Any, count: Any) -> Any:
     return types.void(numbers, _PLACE, _PLACE), generate
 
 
+def _fetch(context: Any, numbers: Any, at: Any, count: Any) -> Any:
+    """Instructions of `fetch`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        write = Writer(context, builder, literal=True)
+        numbers, at, count = arguments
+        numbers = write.place(write.numbers(signature.args[0], numbers), at)
+
+        def body(j: Any, _: Sequence[Any]) -> list[Any]:
+            write.fetch(write.place(numbers, j))
+            return []
+
+        write.loop(count, _CACHE_LINE // 8, [], body)
+        return context.get_dummy_value()
+
+    return types.void(numbers, _PLACE, _PLACE), generate
+
+
 def _combine(context: Any, total: Any, at: Any, keep: Any, factor: Any, part: Any, first: Any, count: Any) -> Any:
     """Instructions of `combine`."""
 
@@ -189,6 +207,11 @@ def weigh_squares(numbers: Floats, at: int, weights: Floats, first: int, count: 
 def clear(numbers: Floats, at: int, count: int) -> None:
     """Set `count` numbers, a multiple of `WIDTH`, to 0, from `at` on."""
     numbers[at : at + count] = 0.0
+
+
+@compiled_as(_fetch)
+def fetch(numbers: Floats, at: int, count: int) -> None:
+    """Let the processor fetch `count` numbers, from `at` on, while it works on others; they may lie anywhere."""
 
 
 @compiled_as(_combine)

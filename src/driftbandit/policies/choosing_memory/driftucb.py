@@ -174,7 +174,7 @@ class DriftUCB(PolicyBase):
         pool = as_pool(features, self.dim)
         if type(pending) is not int or pending < 0:
             pending = as_count("pending", pending, 0)
-        best: int = acting.choose(self._rules, self._memo, self._bank, pool, pending)
+        best: int = acting.choose(self._rules, self._memo, self._bank, pool, pending, 0)
         if best < 0:
             raise self._not_usable(pool)
         return best
@@ -185,7 +185,9 @@ class DriftUCB(PolicyBase):
     def scores(self, features: ArrayLike | None, arms: ArrayLike | None = None, *, pending: int = 0) -> Floats:
         """Score of every candidate, the highest of which `choose` plays; arguments are as in `choose`."""
         pool = as_pool(features, self.dim)
-        scores: Floats = acting.arm_scores(self._rules, self._memo, self._bank, pool, as_count("pending", pending, 0))
+        scores: Floats = acting.arm_scores(
+            self._rules, self._memo, self._bank, pool, as_count("pending", pending, 0), 0
+        )
         if not len(scores):
             raise self._not_usable(pool)
         return scores
@@ -198,7 +200,7 @@ class DriftUCB(PolicyBase):
         if self._trying:
             fired = self._learn_young(x, reward)
         else:
-            fired = drift.learn(self._rules, self._memo, self._bank, x, reward)
+            fired = drift.learn(self._rules, self._memo, self._bank, x, reward, 0)
         if fired < 0:
             raise self._not_usable(x)
         self.rounds += 1
@@ -312,7 +314,7 @@ class DriftUCB(PolicyBase):
         count = int(memo[scales.TRIED])
         if count == len(seen):
             seen = widened(seen)
-        fired = drift.learn(self._rules, memo, self._bank, x, reward)
+        fired = drift.learn(self._rules, memo, self._bank, x, reward, 0)
         fired = relearning.remember(self._rules, memo, self._bank, seen, x, reward, fired)
         if memo[scales.TRIED] > count:
             self._seen = seen

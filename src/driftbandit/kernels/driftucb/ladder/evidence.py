@@ -28,7 +28,7 @@ from driftbandit.kernels.compile import borrow, flat, hold, jit
 from driftbandit.kernels.driftucb.ladder import backlog, blocks, young
 from driftbandit.kernels.driftucb.ladder.blocks import LANES
 from driftbandit.kernels.driftucb.mixture import click_log_chance, least_chance
-from driftbandit.kernels.driftucb.rows import COUNT, THETA, learn
+from driftbandit.kernels.driftucb.rows import COUNT, THETA, fetch_row, learn
 from driftbandit.kernels.driftucb.scales import (
     ALL_COUNT,
     FIRST_SQUARE,
@@ -161,6 +161,7 @@ def settle(memo: Floats, rungs: Floats, rows: Floats, at: int, units: Floats, li
     best, strongest = -1, _WITHOUT_BEST
     for k in range(len(rungs)):
         row = k * rungs.shape[1]
+        fetch_row(ladder, row, rungs.shape[1], rungs.shape[1])
         if ladder[row + COUNT] < 0.0:
             continue
         late = int(ladder[row + LATE])
