@@ -38,7 +38,9 @@ class Twins:
         return stored[:, : drift.models_of(experts)]
 
     def learn(self, played, rewards):
-        found = [drift.learn(self.rules, *each, 0) for each in zip(self.memos, self.banks, played, rewards, strict=True)]
+        found = [
+            drift.learn(self.rules, *each, 0) for each in zip(self.memos, self.banks, played, rewards, strict=True)
+        ]
         return np.array(found)
 
     def choose(self, pools):

@@ -73,6 +73,8 @@ class GpuScopes:
 
     def learn(self, scopes: Any, features: Any, rewards: Any) -> tuple[Any, list[tuple[int, Change]]]:
         """Learn one reward of each scope; what became of each, None if nothing but learned, and what they revealed."""
+        if self._first_rewards is not None and self._first_rewards.young:
+            features = self._first_rewards.as_learned(self.xp, scopes, features)
         return self._conclude(scopes, features, rewards, self._gpu.learn(scopes, features, rewards))
 
     def step(
@@ -196,6 +198,12 @@ class _FirstRewards:
         self._tried[scope] = int(arrays["memos"][0, TRIED])
         self.young += int(self._tried[scope] < frames.TRIAL)
         self.lines.put(scope, arrays["seen"])
+
+    def as_learned(self, xp: Any, scopes: Any, features: Any) -> Any:
+        """The features as a scope's policy learns them: those of its first rewards in single precision."""
+        first = xp.asarray(self._tried < frames.SINGLE)[scopes][:, np.newaxis] & xp.isfinite(features)
+        rounded = (features.view(np.int64) + frames.HALF_LOST) & frames.KEPT  # as in `frames.in_single`
+        return xp.where(first, rounded.view(np.float64), features)
 
     def remember(
         self, gpu: cuda.DriftUCB, scopes: Ints, features: Floats, rewards: Floats, status: Any, threads: int

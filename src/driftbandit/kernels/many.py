@@ -205,6 +205,8 @@ def tell_driftucb(rules: Floats, memo: Floats, bank: Floats, seen: Floats, x: Fl
     young = memo[TRIED] < frames.TRIAL
     if young and memo[TRIED] >= len(seen):
         return FULL
+    if memo[TRIED] < frames.SINGLE:
+        x = frames.in_single(x)
     fired = drift.learn(rules, memo, bank, x, reward, ahead)
     if young:
         fired = relearning.remember_inside(rules, memo, bank, seen, x, reward, fired)

@@ -97,7 +97,7 @@ def test_without_its_parts_it_is_bayesian_regression():
     """No ladder, no experts: mean + explore * noise * sqrt(x' A^-1 x) with a ridge from the first arm learned."""
     rng = np.random.default_rng(5)
     policy = DriftUCB(2, detect=False, memory=(), explore=0.0, explore_most=0.0)
-    examples = [(rng.standard_normal(2), rng.standard_normal()) for _ in range(30)]
+    examples = [(np.float32(rng.standard_normal(2)).astype(float), rng.standard_normal()) for _ in range(30)]
     a, b = 0.02 * np.sum(examples[0][0] ** 2) * np.eye(2), np.zeros(2)
     for x, reward in examples:
         policy.learn(x, reward)

@@ -67,20 +67,26 @@ def test_a_young_policy_comes_back_bit_for_bit(kind: str, dim: int) -> None:
         assert policy.changes, "alarms are learned again too"
 
 
-def test_features_that_fit_into_single_precision_take_half_the_room() -> None:
-    sizes = {}
-    for kind in ("plain", "flags"):
-        policy = learned(*events(kind, 25, SHORT), dim=25)
-        short = policy.short_state()
+def test_a_young_scope_takes_at_most_12_kilobytes() -> None:
+    for kind in ("plain", "raw units", "flags"):
+        short = learned(*events(kind, 25, SHORT), dim=25).short_state()
         assert short is not None
-        sizes[kind] = len(pack(short))
+        assert len(pack(short)) < 12_000
         assert short["rewards"].dtype == np.float64
-    assert sizes["flags"] < 12_000 < sizes["plain"] < 21_000
-    assert len(pack(learned(*events("plain", 25, 56), dim=25).short_state() or {})) < 12_000
 
 
-@pytest.mark.parametrize("extreme", [1e39, 1e-46, 1.0 + 2**-30])
-def test_features_that_do_not_fit_stay_as_they_are(extreme: float) -> None:
+@pytest.mark.parametrize("scale", [1.0, 2.0**-400, 2.0**400])
+def test_the_first_features_are_learned_in_single_precision(scale: float) -> None:
+    """As near as possible, whatever their unit; later ones as they are."""
+    rounded, exact = learned(), learned()
+    for t, (x, reward) in enumerate(events("plain", 3, SHORT + 1), 1):
+        rounded.learn(scale * np.float32(x).astype(float), reward)
+        exact.learn(scale * x, reward)
+        assert (bits(rounded) == bits(exact)) == (t <= SHORT)
+
+
+@pytest.mark.parametrize("extreme", [1e39, 1e-46])
+def test_features_out_of_the_range_of_single_precision_take_more_room(extreme: float) -> None:
     policy = learned((np.array([extreme, 1.0, 0.5]), 1.0))
     short = policy.short_state()
     assert short is not None

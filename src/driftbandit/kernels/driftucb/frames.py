@@ -18,13 +18,19 @@ import math
 import numpy as np
 
 from driftbandit.core import Floats
-from driftbandit.kernels.compile import jit
+from driftbandit.kernels.compile import finite, jit
 from driftbandit.kernels.driftucb.rows import THETA, learn, matrix_at, variance_at
 from driftbandit.kernels.vector_units.tiles import matrix_size
 from driftbandit.kernels.vector_units.vectors import padded
 
 TRIAL = 256
 """How many of the first rewards are remembered; after that the frame stays."""
+
+SINGLE = 99
+"""How many of the first rewards come with features in single precision: a young policy is kept as these rewards."""
+
+HALF_LOST, KEPT = 1 << 28, -1 << 29
+"""Of the 64 binary digits of a number, single precision keeps all but the last 29, after half of these was added."""
 
 _FIRST = 2  # rewards before the first test
 _ALIKE = 3.2  # columns whose sizes differ from the median by less than this factor are alike,
@@ -56,6 +62,17 @@ def can_tell(x: Floats) -> bool:
             return False
         total += abs(x[i])
     return total > 0.0
+
+
+@jit
+def in_single(x: Floats) -> Floats:
+    """Features rounded to the 24 binary digits of single precision, though not to its range."""
+    rounded = x.copy()
+    bits = rounded.view(np.int64)
+    for i in range(len(x)):
+        if finite(x[i]):
+            bits[i] = (bits[i] + HALF_LOST) & KEPT
+    return rounded
 
 
 @jit

@@ -264,8 +264,8 @@ class DriftUCB(PolicyBase):
 
         These are its rewards and the features of their arms, of which it remembers the first anyway. `restore` learns
         them again, in the same order: on the same machine, that gives the same policy bit for bit. A policy that was
-        copied or took over a `state` has none, since another machine or version may have rounded otherwise. Features
-        are kept in single precision if that loses nothing.
+        copied or took over a `state` has none, since another machine or version may have rounded otherwise. These
+        rewards were learned with features in single precision, which take half the bytes.
 
         Examples
         --------
@@ -314,6 +314,8 @@ class DriftUCB(PolicyBase):
         count = int(memo[scales.TRIED])
         if count == len(seen):
             seen = widened(seen)
+        if count < frames.SINGLE:
+            x = frames.in_single(x)
         fired = drift.learn(self._rules, memo, self._bank, x, reward, 0)
         fired = relearning.remember(self._rules, memo, self._bank, seen, x, reward, fired)
         if memo[scales.TRIED] > count:

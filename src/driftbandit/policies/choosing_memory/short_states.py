@@ -9,13 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from driftbandit.core import Floats
+from driftbandit.kernels.driftucb.frames import SINGLE
 
-SHORT = 99
+SHORT = SINGLE
 """Rewards of the oldest policy that is kept in this way: with more, learning them again would take too long."""
 
 
 def short_form(rewards: Floats) -> dict[str, NDArray[Any]]:
     """Rewards, each a line with the features of its arm before it, as arrays to be stored.
+
+    Features that were learned are in single precision, unless they are too large or too small for its range.
 
     >>> short_form(np.array([[0.5, 1.0, 0.1]]))
     {'features': array([[0.5, 1. ]], dtype=float32), 'rewards': array([0.1])}
