@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,7 +21,8 @@ YOUNG = (1, 10, 25, 50, 99)
 """Rewards after which a scope's bytes are counted."""
 
 _DIM = 25  # features of the scope whose bytes are counted
-_TRAINING = 1_000  # rounds before a trained model is timed
+TRAINING = (0, 1_000, 50_000)
+"""Rewards that models have learned when DriftUCB is compared with LinUCB."""
 
 
 @dataclass(frozen=True)
@@ -29,25 +31,23 @@ class Wide:
 
     Attributes
     ----------
-    numpy_over_linucb, driftucb_over_linucb : mapping of (int, int) to float
+    numpy_over_linucb : mapping of (int, int) to float
         Ratios of the times of choose + learn from an untrained model, by features and arms.
-    trained : mapping of (int, int) to float
-        DriftUCB over LinUCB, both after some experience.
+    driftucb_over_linucb : mapping of int to mapping of (int, int) to float
+        The same ratios by the rewards that both have learned before.
     young : mapping of int to pair of int
         Bytes of a DriftUCB scope's arrays, and of its packed state, by rewards learned.
     """
 
     numpy_over_linucb: Mapping[tuple[int, int], float]
-    driftucb_over_linucb: Mapping[tuple[int, int], float]
-    trained: Mapping[tuple[int, int], float]
+    driftucb_over_linucb: Mapping[int, Mapping[tuple[int, int], float]]
     young: Mapping[int, tuple[int, int]]
 
     def as_data(self) -> dict[str, dict[str, float]]:
         """The numbers under names, for JSON."""
         ratios = {
             "numpy_over_linucb": self.numpy_over_linucb,
-            "driftucb_over_linucb": self.driftucb_over_linucb,
-            "driftucb_over_linucb_trained": self.trained,
+            **{f"driftucb_over_linucb_after_{rewards}": found for rewards, found in self.driftucb_over_linucb.items()},
         }
         return {
             **{
@@ -62,8 +62,10 @@ def measure(rounds: int, *, seed: int = 0) -> Wide:
     """Measure everything, in runs of at most `rounds` rounds."""
     return Wide(
         {size: _ratio("NumPy LinUCB", "LinUCB", size, rounds, seed) for size in GRID},
-        {size: _ratio("DriftUCB", "LinUCB", size, rounds, seed) for size in PAIRS},
-        {size: _ratio("DriftUCB", "LinUCB", size, rounds, seed, training=_TRAINING) for size in PAIRS},
+        {
+            training: {size: _ratio("DriftUCB", "LinUCB", size, rounds, seed, training) for size in PAIRS}
+            for training in TRAINING
+        },
         {rewards: young_bytes(rewards) for rewards in YOUNG},
     )
 
@@ -87,7 +89,7 @@ def young_bytes(rewards: int, dim: int = _DIM) -> tuple[int, int]:
 def _ratio(slow: str, fast: str, size: tuple[int, int], rounds: int, seed: int, training: int = 0) -> float:
     """How many times as long `slow` takes as `fast`: the best of several runs each, taken in turns.
 
-    Each run starts from an untrained model, or goes on with one that has played `training` rounds.
+    Each run starts from models that have played `training` rounds.
     """
     makers = {"loop": lambda dim, arms: speed.Nobody(), **speed.BASELINES, **speed.OURS}
     stream = speed.Stream.make(*size, seed, rounds)
@@ -97,12 +99,11 @@ def _ratio(slow: str, fast: str, size: tuple[int, int], rounds: int, seed: int, 
     once = speed.play(makers[slow](*size), stream, min(rounds, 20))
     rounds = max(1, min(rounds, int(speed.SECONDS / once)))
     players = {name: makers[name](*size) for name in best}
-    for name in players if training else ():
-        speed.play(players[name], stream, min(training, 50 * rounds))
+    for player in players.values() if training else ():
+        speed.play(player, stream, min(training, 50 * rounds))
     for _ in range(speed.runs_of(once * rounds)):
-        for name in best:
-            player = players[name] if training else makers[name](*size)
-            best[name] = min(best[name], speed.play(player, stream, rounds))
+        for name, player in players.items():
+            best[name] = min(best[name], speed.play(copy.deepcopy(player), stream, rounds))
     return (best[slow] - best["loop"]) / (best[fast] - best["loop"])
 
 
@@ -122,12 +123,16 @@ def tables(found: Wide) -> Sequence[Table]:
         ),
         Table(
             "How many times as long as LinUCB DriftUCB takes",
-            ("model", *named(found.driftucb_over_linucb)),
-            (
-                ("untrained", *(f"{value:.2f}×" for value in found.driftucb_over_linucb.values())),
-                (f"after {_TRAINING:,} rewards", *(f"{value:.2f}×" for value in found.trained.values())),
+            ("models", *named(dict.fromkeys(PAIRS, 0.0))),
+            tuple(
+                (
+                    f"after {training:,} rewards" if training else "untrained",
+                    *(f"{value:.2f}×" for value in row.values()),
+                )
+                for training, row in found.driftucb_over_linucb.items()
             ),
-            "Measured likewise. In its first 256 rewards DriftUCB also tries frames: units, and an intercept.",
+            "Measured likewise, each run from models that have learned so much. In its first 256 rewards DriftUCB also "
+            "tries frames: units, and an intercept.",
         ),
         Table(
             f"Bytes of a young DriftUCB scope, d={_DIM}",

@@ -50,7 +50,7 @@ from driftbandit.kernels.driftucb.scales import (
     TRIED,
 )
 from driftbandit.kernels.forms import forms_with_tiles, in_groups, side_by_side, weigh_with_tiles
-from driftbandit.kernels.vector_units.groups import ARMS, expect
+from driftbandit.kernels.vector_units.groups import ARMS, expect, expect_lines
 from driftbandit.kernels.vector_units.vectors import combine, padded, weigh_arm
 
 _SMALL = 32  # arms of a pool all of which show how much is known of it
@@ -112,8 +112,10 @@ def _expect_all(
         for k in range(0, len(means), ARMS):
             expect(arms, k * d, theta, units, means, sizes, k)
         return
-    numbers = flat(features)
-    for k in range(count):
+    numbers, grouped = flat(features), count - count % ARMS
+    for k in range(0, grouped, ARMS):
+        expect_lines(numbers, k * d, theta, units, means, sizes, k)
+    for k in range(grouped, count):
         means[k], sizes[k] = weigh_arm(numbers, k * d, theta, 0, units)
 
 

@@ -114,12 +114,55 @@ def _expect(context: Any, arms: Any, at: Any, theta: Any, units: Any, means: Any
     return types.void(arms, _PLACE, theta, units, means, sizes, _PLACE), generate
 
 
+def _expect_some(
+    context: Any, features: Any, at: Any, theta: Any, units: Any, means: Any, sizes: Any, first: Any
+) -> Any:
+    """Instructions of `expect_lines`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        write = Writer(context, builder, ARMS, literal=True)
+        features, at, theta, units, means, sizes, first = arguments
+        count = builder.extract_value(context.make_array(signature.args[3])(context, builder, units).shape, 0)
+        features, theta, units, means, sizes = (
+            write.numbers(signature.args[n], each)
+            for n, each in ((0, features), (2, theta), (3, units), (4, means), (5, sizes))
+        )
+        lines = [write.place(features, at, builder.mul(count, ir.Constant(INT, k))) for k in range(ARMS)]
+
+        def body(j: Any, totals: Sequence[Any], load: Any, _: Any) -> list[Any]:
+            weight, unit = load(write.place(theta, j)), load(write.place(units, j))
+            x = [load(write.place(line, j)) for line in lines]
+            sized = [write.times(each, unit) for each in x]
+            return [
+                *(write.plus(total, weight, each) for total, each in zip(totals, x, strict=False)),
+                *(write.plus(total, each, each) for total, each in zip(totals[ARMS:], sized, strict=True)),
+            ]
+
+        totals = write.along(count, [write.zero] * (2 * ARMS), body)
+        write.store(write.sums(totals[:ARMS]), write.place(means, first))
+        write.store(write.sums(totals[ARMS:]), write.place(sizes, first))
+        return context.get_dummy_value()
+
+    return types.void(features, _PLACE, theta, units, means, sizes, _PLACE), generate
+
+
 @compiled_as(_expect)
 def expect(arms: Floats, at: int, theta: Floats, units: Floats, means: Floats, sizes: Floats, first: int) -> None:
     """Write theta'x and |units * x|^2 of the arms of a group, whose table begins at the place `at`, from `first` on."""
     x = arms[at : at + len(units) * ARMS].reshape(-1, ARMS)
     means[first : first + ARMS] = theta[: len(units)] @ x
     sizes[first : first + ARMS] = np.sum((x * units[:, np.newaxis]) ** 2, axis=0)
+
+
+@compiled_as(_expect_some)
+def expect_lines(
+    features: Floats, at: int, theta: Floats, units: Floats, means: Floats, sizes: Floats, first: int
+) -> None:
+    """As `expect`, for `ARMS` arms that stand one behind the other, the first one from the place `at` on."""
+    d = len(units)
+    x = features[at : at + ARMS * d].reshape(ARMS, d)
+    means[first : first + ARMS] = x @ theta[:d]
+    sizes[first : first + ARMS] = np.sum((x * units) ** 2, axis=1)
 
 
 @compiled_as(_weighing(1, 1))
