@@ -81,8 +81,8 @@ class DriftUCBShelf(Shelf):
 
     def finish(self, scopes: Ints) -> None:
         """Take back the blocks of scopes that have tried frames for the last time."""
-        grown = np.unique(scopes[(self._seen.rooms[scopes] > 0) & (self._memos[scopes, TRIED] == frames.TRIAL)])
-        for scope in grown.tolist():
+        young = scopes[self._seen.rooms[scopes] > 0]
+        for scope in np.unique(young[self._memos[young, TRIED] == frames.TRIAL]).tolist():
             self._seen.give_back(scope)
 
     def _parts_of(self, scope: int) -> dict[str, NDArray[Any]]:
