@@ -61,6 +61,7 @@ def test_bench_times_many_scopes_at_once(quick_import):
 def test_bench_shows_costs_at_many_features(quick_import, monkeypatch):
     monkeypatch.setattr(wide, "GRID", ((3, 4), (64, 5)))
     monkeypatch.setattr(wide, "PAIRS", ((3, 4),))
+    monkeypatch.setattr(wide, "TRAINING", (0, 10))
     result = succeed(
         "bench", "--sizes", "3x4", *[each for each in BENCH if each != "--no-many-features"], "--out", "bench"
     )
@@ -68,7 +69,8 @@ def test_bench_shows_costs_at_many_features(quick_import, monkeypatch):
         assert words in " ".join(result.stdout.split())
     data = json.loads(Path("bench/bench.json").read_text())["many_features"]
     assert data["numpy_over_linucb"].keys() == {"3x4", "64x5"}
-    assert all(value > 0.0 for value in (*data["numpy_over_linucb"].values(), *data["driftucb_over_linucb"].values()))
+    ratios = [data["numpy_over_linucb"], *(data[f"driftucb_over_linucb_after_{rewards}"] for rewards in (0, 10))]
+    assert all(value > 0.0 for found in ratios for value in found.values())
     young = list(data["young_scope_bytes"].values())
     assert young == sorted(young)
     assert data["driftucb_over_linucb_trained"].keys() == {"3x4"}
