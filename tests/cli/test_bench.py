@@ -73,4 +73,4 @@ def test_bench_shows_costs_at_many_features(quick_import, monkeypatch):
     assert all(value > 0.0 for found in ratios for value in found.values())
     young = list(data["young_scope_bytes"].values())
     assert young == sorted(young)
-    assert data["driftucb_over_linucb_trained"].keys() == {"3x4"}
+    assert data["driftucb_over_linucb_after_10"].keys() == {"3x4"}
