@@ -13,7 +13,7 @@ import pytest
 
 from driftbandit import LinUCB
 from driftbandit.kernels import ridge
-from driftbandit.kernels.compile import borrow, flat, hold, jit
+from driftbandit.kernels.compile import SCRATCH, borrow, flat, hold, jit, scratch
 
 SOURCE = Path(__file__).parents[2] / "src" / "driftbandit"
 
@@ -194,3 +194,31 @@ class TestNotice:
         script = str(Path(sys.executable).with_name("driftbandit"))
         options = ["--policies", "ucb1", "--seeds", "1", "--horizon", "20", "--processes", "1", "--json"]
         assert self.errors(tmp_path, script, "compare", *options) == ""
+
+
+@jit
+def _two_rooms():
+    first, second = scratch(), scratch()
+    first[:] = 1.0
+    second[:] = 2.0
+    return first.sum(), second.sum()
+
+
+@jit
+def _room_inside(depth):
+    mine = scratch()
+    mine[:] = depth
+    return mine.sum()
+
+
+@jit
+def _rooms_of_two_kernels():
+    mine = scratch()
+    mine[:] = 1.0
+    return mine.sum(), _room_inside(2.0)
+
+
+def test_every_kernel_has_a_room_of_its_own_until_it_returns():
+    assert _two_rooms() == (SCRATCH, 2.0 * SCRATCH)
+    assert _rooms_of_two_kernels() == (SCRATCH, 2.0 * SCRATCH)
+    assert not [code for code in _two_rooms.inspect_llvm().values() if "on_stack" in code], "it would be theirs"

@@ -231,7 +231,7 @@ def _on_stack(context: Any) -> Any:
     return line(), generate
 
 
-@overload(scratch)
+@overload(scratch, inline="always")  # else the room would be on the stack of this function, which returns at once
 def _compiled_scratch() -> Any:
     def on_stack() -> Any:
         return _on_stack()  # type: ignore[call-arg]
