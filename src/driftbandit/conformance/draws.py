@@ -18,7 +18,9 @@ class _Generators(pickle.Pickler):
         self.states: list[str] = []
 
     def persistent_id(self, obj: Any) -> None:
-        if isinstance(obj, np.random.BitGenerator):
+        if isinstance(obj, np.random.Generator):  # before version 2, NumPy does not pickle its BitGenerator as an object
+            self.states.append(repr(obj.bit_generator.state))
+        elif isinstance(obj, np.random.BitGenerator):
             self.states.append(repr(obj.state))
         elif isinstance(obj, np.random.RandomState):
             self.states.append(repr(obj.get_state()))
