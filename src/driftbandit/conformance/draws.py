@@ -18,7 +18,7 @@ class _Generators(pickle.Pickler):
         self.states: list[str] = []
 
     def persistent_id(self, obj: Any) -> None:
-        if isinstance(obj, np.random.Generator):  # before version 2, NumPy does not pickle its BitGenerator as an object
+        if isinstance(obj, np.random.Generator):  # NumPy 1.26 does not pickle the BitGenerator inside as an object
             self.states.append(repr(obj.bit_generator.state))
         elif isinstance(obj, np.random.BitGenerator):
             self.states.append(repr(obj.state))
