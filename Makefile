@@ -6,11 +6,12 @@ READY := $(VENV)/.ready
 # Keep bytecode even where the environment says not to: tests start hundreds of Python processes.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help run test compiled prepared lint format mutants bench soak arena paper docs clean
+.PHONY: help run test oldest compiled prepared lint format mutants bench soak arena paper docs clean
 
 help:
 	@echo "make run     compare all policies in a changing world: table, picture, report (runs/compare)"
 	@echo "make test    lint, types, import contract, doctests and tests"
+	@echo "make oldest  tests of everything that is compiled, with the oldest Numba and NumPy that the package takes"
 	@echo "make mutants change one sign or number at a time where that costs most: does a test fail? (runs/mutants)"
 	@echo "make paper   redo the paper's tables and figures, those on data sets where DRIFTBANDIT_DATA has them (runs/paper/report.html)"
 	@echo "make arena   every policy in every kind of changing world (runs/arena); about an hour"
@@ -33,6 +34,12 @@ run: $(READY)
 test: $(READY)
 	@$(MAKE) --no-print-directory --jobs 2 compiled lint prepared
 	$(BIN)/pytest -n $$($(BIN)/python -c 'import os; print(os.cpu_count() + 1)') --dist loadfile --no-loadscope-reorder
+
+OLDEST := runs/oldest
+oldest:
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check -e . 'numba==0.59.*' 'numpy==1.26.*' 'pyarrow==15.*' pytest pytest-xdist hypothesis
+	$(OLDEST)/bin/pytest -n auto tests/kernels tests/golden tests/policies tests/batch tests/test_conformance.py
 
 compiled: $(READY)
 	@$(BIN)/driftbandit warm > /dev/null
