@@ -18,7 +18,7 @@ from typing import Any, TypeVar, cast
 import numba
 import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, event, types
+from numba.core import event, types
 from numba.extending import intrinsic, overload
 from numba.np.arrayobj import populate_array
 
@@ -219,7 +219,8 @@ def _on_stack(context: Any) -> Any:
     number, size = ir.DoubleType(), ir.IntType(64)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        room: Any = cgutils.alloca_once(builder, ir.ArrayType(number, SCRATCH))  # type: ignore[no-untyped-call]
+        with builder.goto_entry_block():
+            room = builder.alloca(ir.ArrayType(number, SCRATCH))  # `cgutils.alloca_once` would overwrite it by zeros
         room.align = 64
         view = context.make_array(line)(context, builder)
         shape, step = [ir.Constant(size, SCRATCH)], ir.Constant(size, 8)

@@ -39,7 +39,7 @@ def blended(memo, weights, bank):
     return *weights_of(row, 1), *matrix_of(row, 1)[0], row[rows.TRACE]
 
 
-def test_a_mixture_of_many_features_is_blended_chunk_by_chunk():
+def test_a_mixture_of_many_features_is_blended():
     dim, rng = 90, np.random.default_rng(0)
     memo, weights = world(), np.array([0.5, 0.0, 0.3, 0.2])
     memo[scales.NOISE] = 0.5
@@ -116,6 +116,23 @@ def test_weights_follow_the_likelihood_and_a_share_is_dealt_out_anew(clicks, mos
     assert found == pytest.approx(np.log(earned.sum()) - stats.t.logpdf(0.0, nu))
     expected = (1.0 - dealt) * earned / earned.sum() + dealt * np.array([0.5, 0.25, 0.25])
     assert weights == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("scale", [1e-90, 1.0, 1e90])
+def test_weights_by_errors_are_those_by_logarithms(scale):
+    errors, variances = scale * np.array([1.0, 0.0, -30.0]), scale**2 * np.array([1.0, 4.0, 2.0])
+    weights, same, room = np.array([0.5, 0.3, 0.2]), np.array([0.5, 0.3, 0.2]), np.empty(7)
+    logs = [mixture.log_likelihood(e, v, np.log(v), mixture.FREEDOM) for e, v in zip(errors, variances, strict=True)]
+    expected = mixture.weigh(world(), 0.1, same, np.array(logs))
+    assert mixture.weigh_by_errors(0.1, weights, errors, variances, room) == pytest.approx(expected)
+    assert weights == pytest.approx(same, rel=1e-12)
+    assert weights.sum() == pytest.approx(1.0)
+
+
+def test_what_no_model_expected_is_left_to_logarithms():
+    weights, errors, variances = np.array([0.5, 0.5]), np.array([1e50, 2e50]), np.full(2, 1e-10)
+    assert mixture.weigh_by_errors(0.1, weights, errors, variances, np.empty(2)) == -np.inf
+    assert weights.tolist() == [0.5, 0.5]
 
 
 def test_the_likelihood_has_as_much_freedom_as_noise_is_known():

@@ -45,6 +45,11 @@ def weigh_arm(features, at, theta, first, units):
     return vectors.weigh_arm(features, at, theta, first, units)
 
 
+@jit
+def mix(total, at, weights, least, lead, rows, first, width, count):
+    vectors.mix(total, at, weights, least, lead, rows, first, width, count)
+
+
 def framed(numbers):
     return np.concatenate([np.full(AT, OUTSIDE), numbers, np.full(AT, OUTSIDE)])
 
@@ -79,6 +84,19 @@ def test_whole_vectors(count):
     numbers = framed(numbers)
     clear(numbers, AT, count)
     assert (numbers == framed(np.zeros(count))).all()
+
+
+@pytest.mark.parametrize("count", [0, 8, 24, 64, 72, 200])
+@pytest.mark.parametrize("weights", [[0.5], [0.5, 0.3, 0.2], [0.01, 0.9, 0.05, 0.04], [0.0, 0.0]])
+def test_rows_are_mixed_but_those_of_little_weight(count, weights):
+    rng = np.random.default_rng(count)
+    weights, width = np.array(weights), count + 5
+    rows = rng.standard_normal((len(weights), width))
+    rows[weights < 0.05] = np.nan  # not read
+    total = framed(np.full(count, np.nan))
+    mix(total, AT, weights, 0.05, 3.0, framed(rows.ravel()), AT + 2, width, count)
+    acting = np.where(weights < 0.05, 0.0, weights) * np.where(np.arange(len(weights)) == 0, 3.0, 1.0)
+    np.testing.assert_allclose(total, framed(acting @ np.nan_to_num(rows[:, 2 : 2 + count])), atol=1e-15)
 
 
 @pytest.mark.parametrize("shape", [(1,), (3, 5), (2, 3, 4)])

@@ -179,13 +179,14 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float, a
     width = _learn_models(rules[RULES:], memo, bank, ahead, d, features, surplus, errors, variances, found, vectors)
     mixture.remember_pick(memo, weights, variances, total)
     learn_noise(memo, weights, errors, variances)
-    nu, logs = mixture.freedom(memo), variances  # of the likelihoods, from here on
-    acting = _weigh_models(rules[SHARE], memo, reward, incumbent[COUNT], nu, weights, errors, logs)
+    nu = mixture.freedom(memo)
+    acting = _weigh_models(rules[SHARE], memo, reward, incumbent[COUNT], nu, weights, errors, variances, found)
 
     fired = 0
     if rules[DETECT] > 0.0 and rows[waiting + backlog.ALLOWANCE] < backlog.UNLIMITED:  # else no young model lives
         if clicks:
-            telling = evidence.show_click(rows, waiting, memo, features, reward, base, logs[0], acting)
+            theirs = mixture.click_log_likelihood(memo, reward, reward - errors[0])
+            telling = evidence.show_click(rows, waiting, memo, features, reward, base, theirs, acting)
         else:
             own, cap = errors[0] ** 2 / (width * noise), evidence.error_cap(memo)
             telling = evidence.show(rows, waiting, features, surplus, own, width - 1.0, noise, acting, nu, cap)
@@ -365,21 +366,32 @@ def _learn_models(
 
 @jit
 def _weigh_models(
-    share: float, memo: Floats, reward: float, age: float, nu: float, weights: Floats, errors: Floats, logs: Floats
+    share: float,
+    memo: Floats,
+    reward: float,
+    age: float,
+    nu: float,
+    weights: Floats,
+    errors: Floats,
+    variances: Floats,
+    room: Floats,
 ) -> float:
     """Weigh the incumbent, which has learned `age` rewards, and the experts by the likelihood of a reward.
 
-    `logs` holds the variances of their errors, and gets the logarithms of their likelihoods. Returns that of the
-    mixture's.
+    Returns the log-likelihood under the mixture. Overwrites `variances`, those of the models' errors.
     """
-    live = memo[EXPERTS_LIVE] > 0.0
+    live, clicks, share = memo[EXPERTS_LIVE] > 0.0, are_clicks(memo), mixture.faded(share, age)
+    if live and not clicks and nu == mixture.FREEDOM:
+        acting: float = mixture.weigh_by_errors(share, weights, errors, variances, room)
+        if acting > -math.inf:
+            return acting
+    logs = variances
     for m in range(len(logs) if live else 1):
-        if are_clicks(memo):
+        if clicks:
             logs[m] = mixture.click_log_likelihood(memo, reward, reward - errors[m])
         else:
-            logs[m] = mixture.log_likelihood(errors[m], logs[m], math.log(logs[m]), nu)
-    acting: float = logs[0]
-    return mixture.weigh(memo, mixture.faded(share, age), weights, logs) if live else acting
+            logs[m] = mixture.log_likelihood(errors[m], variances[m], math.log(variances[m]), nu)
+    return mixture.weigh(memo, share, weights, logs) if live else logs[0]
 
 
 @jit

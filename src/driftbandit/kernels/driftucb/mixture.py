@@ -32,19 +32,19 @@ from driftbandit.kernels.driftucb.scales import (
 from driftbandit.kernels.ridge import bound_by_norm
 from driftbandit.kernels.vector_units.instructions import WIDTH
 from driftbandit.kernels.vector_units.tiles import entry_at, matrix_size, weigh_line
-from driftbandit.kernels.vector_units.vectors import assign, combine, padded
+from driftbandit.kernels.vector_units.vectors import mix, padded
 
-_CHUNK = 2048  # numbers blended at a time: they stay in the fastest cache
 _LIGHT = 1e-3  # a model with less weight does not act
 _PICKS = 0.98  # decay of the memory of arms played, which covers about 50 arms
 _SLACK = 1.25  # a pool's mean variance may exceed that of the arms played by this factor by chance
 _CLICK_EXPLORE = 0.8  # part of `explore` for clicks, whose noise is never taken for small
 
-_FREEDOM = 5.0  # degrees of freedom of the likelihood that weighs models: wild rewards must not move much weight
+FREEDOM = 5.0  # degrees of freedom of the likelihood that weighs models: wild rewards must not move much weight
 _CLICK_FREEDOM = 50.0  # degrees of freedom for clicks, whose errors cannot be wild
 _LEAST_CHANCE = 0.2  # least probability of an outcome of a click, as a share of the rarer outcome's rate
 _FADE = 2000.0  # age of the incumbent from which `share` falls as 1 / age
 _CLICK_SHARE = 0.3  # part of `share` for clicks, each of which tells little: weight must be able to build up
+_UNLIKELY = 1e-250  # least likelihood that is computed without logarithms
 _LARGEST_LOG = 700.0  # exp of more is infinite, exp of less than its negative is 0
 
 
@@ -71,26 +71,14 @@ def blend(memo: Floats, weights: Floats, bank: Floats, d: int, result: Floats, a
 
     The models are in the rows of `bank`, the incumbent first.
     """
-    matrix, numbers = matrix_at(d), flat(bank)
-    size = matrix + matrix_size(d)
-    result[:matrix] = 0.0
-    for first in range(matrix, size, _CHUNK):
-        count, begun = min(_CHUNK, size - first), False
-        for m in range(len(weights)):
-            weight, at = weights[m], m * bank.shape[1]
-            if weight < _LIGHT:
-                continue
-            if first == matrix:
-                fetch_row(numbers, at, ahead, bank.shape[1])
-                combine(result, THETA, 1.0, weight, numbers, at + THETA, padded(d))
-            weight = weight * memo[NOISE] if m == 0 else weight
-            if begun:
-                combine(result, first, 1.0, weight, numbers, at + first, count)
-            else:
-                assign(result, first, weight, numbers, at + first, count)
-                begun = True
-            if first == matrix:
-                result[TRACE] += weight * bank[m, TRACE]
+    numbers, matrix, width = flat(bank), matrix_at(d), bank.shape[1]
+    result[:THETA] = 0.0
+    for m in range(len(weights)):
+        if weights[m] >= _LIGHT:
+            fetch_row(numbers, m * width, ahead, width)
+            result[TRACE] += weights[m] * (memo[NOISE] if m == 0 else 1.0) * numbers[m * width + TRACE]
+    mix(result, THETA, weights, _LIGHT, 1.0, numbers, THETA, width, padded(d))
+    mix(result, matrix, weights, _LIGHT, memo[NOISE], numbers, matrix, width, matrix_size(d))
 
 
 @jit
@@ -147,7 +135,7 @@ def remember_pick(memo: Floats, weights: Floats, variances: Floats, total: float
 @jit
 def freedom(memo: Floats) -> float:
     """Degrees of freedom of the likelihood of a reward: no more than the rewards' worth of noise that is known."""
-    most = _CLICK_FREEDOM if are_clicks(memo) else _FREEDOM
+    most = _CLICK_FREEDOM if are_clicks(memo) else FREEDOM
     nu: float = min(max(memo[RECENT_COUNT], 1.0), most)
     return nu
 
@@ -183,20 +171,42 @@ def weigh(memo: Floats, share: float, weights: Floats, logs: Floats) -> float:
     """Weigh models by the log-likelihood of the reward, then redistribute `share` of the weight, half of it to the
     incumbent.
 
-    Returns the log-likelihood under the mixture.
+    Returns the log-likelihood under the mixture. Overwrites `logs`.
     """
     if are_clicks(memo):
         share *= _CLICK_SHARE
-    count = len(weights)
     top, total = -math.inf, 0.0
     for log in logs:
         top = max(top, log)
-    for m in range(count):
-        weights[m] *= math.exp(logs[m] - top)
-        total += weights[m]
-    for m in range(count):
-        weights[m] = (1.0 - share) * weights[m] / total + share * _fair(m, count)
+    for m in range(len(weights)):
+        logs[m] = weights[m] * math.exp(logs[m] - top)
+        total += logs[m]
+    _take_shares(share, weights, logs, total)
     return top + math.log(total)
+
+
+@jit
+def weigh_by_errors(share: float, weights: Floats, errors: Floats, variances: Floats, likely: Floats) -> float:
+    """As `weigh`, by the `log_likelihood` of these errors with `FREEDOM` degrees of freedom; `likely` is room.
+
+    This takes one logarithm instead of two, and an exponential, for each model. Returns minus infinity, and changes no
+    weight, if no model makes the reward likely enough to be told from 0.
+    """
+    total = 0.0
+    for m in range(len(weights)):
+        tail = 1.0 + errors[m] * errors[m] / (FREEDOM * variances[m])
+        likely[m] = weights[m] / (math.sqrt(variances[m]) * tail * tail * tail)  # to the power of (FREEDOM + 1) / 2
+        total += likely[m]
+    if total < _UNLIKELY:
+        return -math.inf
+    _take_shares(share, weights, likely, total)
+    return math.log(total)
+
+
+@jit
+def _take_shares(share: float, weights: Floats, earned: Floats, total: float) -> None:
+    for m in range(len(weights)):
+        weights[m] = (1.0 - share) * earned[m] / total + share * _fair(m, len(weights))
 
 
 @jit

@@ -190,15 +190,23 @@ class Writer:
         builder = self.builder
         whole = builder.and_(count, ir.Constant(INT, -self.width))
         values = self.loop(whole, self.width, first, lambda j, found: body(j, found, self.load, self.store))
-        before = builder.block
-        with builder.if_then(builder.icmp_signed("<", whole, count)):
+
+        def rest(values: Sequence[Any]) -> list[Any]:
             which = self.rest_of(count)
-            found = body(
+            return body(
                 whole,
                 values,
                 lambda place: self.load_some(place, which),
                 lambda vector, place: self.store_some(vector, place, which),
             )
+
+        return self.when(builder.icmp_signed("<", whole, count), values, rest)
+
+    def when(self, condition: Any, values: Sequence[Any], body: Callable[[Sequence[Any]], list[Any]]) -> list[Any]:
+        """Let ``values = body(values)`` run on a condition."""
+        builder, before = self.builder, self.builder.block
+        with builder.if_then(condition):
+            found = body(values)
             inside = builder.block
         last = [builder.phi(value.type) for value in values]
         for result, skipped, value in zip(last, values, found, strict=True):

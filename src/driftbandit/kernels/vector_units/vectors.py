@@ -9,18 +9,20 @@ the compiler. They take arrays and places in them, not parts of arrays, which Nu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
 from numba.core import types
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit
-from driftbandit.kernels.vector_units.instructions import WIDTH, Writer, compiled_as
+from driftbandit.kernels.vector_units.instructions import FLOAT, INT, MANY_REGISTERS, WIDTH, Writer, compiled_as
 
 _PLACE = types.intp
 _CACHE_LINE = 64  # bytes
+_AT_ONCE = WIDTH if MANY_REGISTERS else 4  # vectors of a sum that are kept in registers
 
 
 def aligned_zeros(shape: tuple[int, ...]) -> Floats:
@@ -184,6 +186,59 @@ def _assign(context: Any, total: Any, at: Any, factor: Any, part: Any, first: An
     return types.void(total, _PLACE, types.float64, part, _PLACE, _PLACE), generate
 
 
+def _mix(
+    context: Any,
+    total: Any,
+    at: Any,
+    weights: Any,
+    least: Any,
+    lead: Any,
+    rows: Any,
+    first: Any,
+    width: Any,
+    count: Any,
+) -> Any:
+    """Instructions of `mix`."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        write = Writer(context, builder, literal=True)
+        total, at, weights, least, lead, rows, first, width, count = arguments
+        models = builder.extract_value(context.make_array(signature.args[2])(context, builder, weights).shape, 0)
+        total = write.place(write.numbers(signature.args[0], total), at)
+        rows = write.place(write.numbers(signature.args[5], rows), first)
+        weights, one = write.numbers(signature.args[2], weights), ir.Constant(FLOAT, 1.0)
+
+        def mix_some(j: Any, vectors: int) -> None:
+            def add(m: Any, sums: Sequence[Any]) -> list[Any]:
+                weight, row = builder.load(write.place(weights, m)), write.place(rows, builder.mul(m, width), j)
+
+                def add_row(sums: Sequence[Any]) -> list[Any]:
+                    leads = builder.icmp_signed("==", m, ir.Constant(INT, 0))
+                    share = write.spread(builder.fmul(weight, builder.select(leads, lead, one)))
+                    parts = [write.load(write.place(row, k * WIDTH)) for k in range(vectors)]
+                    return [write.plus(found, share, part) for found, part in zip(sums, parts, strict=True)]
+
+                return write.when(builder.fcmp_ordered(">=", weight, least), sums, add_row)
+
+            for k, found in enumerate(write.loop(models, 1, [write.zero] * vectors, add)):
+                write.store(found, write.place(total, j, k * WIDTH))
+
+        def body(vectors: int, start: Any) -> Callable[[Any, Sequence[Any]], list[Any]]:
+            def generate_body(j: Any, _: Sequence[Any]) -> list[Any]:
+                mix_some(builder.add(start, j), vectors)
+                return []
+
+            return generate_body
+
+        whole = builder.and_(count, ir.Constant(INT, -WIDTH * _AT_ONCE))
+        write.loop(whole, WIDTH * _AT_ONCE, [], body(_AT_ONCE, ir.Constant(INT, 0)))
+        write.loop(builder.sub(count, whole), WIDTH, [], body(1, whole))
+        return context.get_dummy_value()
+
+    number = types.float64
+    return types.void(total, _PLACE, weights, number, number, rows, _PLACE, _PLACE, _PLACE), generate
+
+
 @compiled_as(_weigh_arm)
 def weigh_arm(features: Floats, at: int, theta: Floats, first: int, units: Floats) -> tuple[float, float]:
     """theta'x, where theta begins at the place `first`, and |units * x|^2, of the arm that begins at the place `at`."""
@@ -224,3 +279,27 @@ def combine(total: Floats, at: int, keep: float, factor: float, part: Floats, fi
 def assign(total: Floats, at: int, factor: float, part: Floats, first: int, count: int) -> None:
     """Let `count` numbers of `total`, from `at` on, be `factor` times those of `part` from `first` on."""
     total[at : at + count] = factor * part[first : first + count]
+
+
+@compiled_as(_mix)
+def mix(
+    total: Floats,
+    at: int,
+    weights: Floats,
+    least: float,
+    lead: float,
+    rows: Floats,
+    first: int,
+    width: int,
+    count: int,
+) -> None:
+    """Overwrite `count` numbers of `total`, a multiple of `WIDTH`, from `at` on, by a weighted sum of as many of rows.
+
+    The first row begins at the place `first` of `rows`, each of the others `width` numbers after the one before. A
+    weight below `least` counts as 0, and its row is not read; the first weight counts `lead` times.
+    """
+    total[at : at + count] = 0.0
+    for m in range(len(weights)):
+        if weights[m] >= least:
+            row = first + m * width
+            total[at : at + count] += (lead if m == 0 else 1.0) * weights[m] * rows[row : row + count]
