@@ -14,7 +14,7 @@ import pytest
 
 from driftbandit import LinUCB
 from driftbandit.kernels import ridge
-from driftbandit.kernels.compile import SCRATCH, borrow, flat, hold, jit, scratch
+from driftbandit.kernels.compile import SCRATCH, borrow, flat, hold, jit, lines_of, scratch
 
 SOURCE = Path(__file__).parents[2] / "src" / "driftbandit"
 
@@ -224,12 +224,30 @@ def test_every_kernel_has_a_room_of_its_own_until_it_returns():
     assert _rooms_of_two_kernels() == (SCRATCH, 2.0 * SCRATCH)
 
 
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
 def test_the_room_is_not_that_of_a_function_that_has_returned():
     """With newer compilers that happens to work."""
     inspected = numba.njit(_two_rooms.py_func)  # what comes from a cache cannot be inspected
     inspected()
     (code,) = inspected.inspect_llvm().values()
     assert "on_stack" not in code
+
+
+@jit
+def _fill_lines(array, at, count, width):
+    lines = lines_of(array, at, count, width)
+    lines[:] += np.arange(width)
+    return lines.shape, flat(lines).sum()
+
+
+@pytest.mark.parametrize(("at", "count", "width"), [(0, 1, 1), (2, 3, 4), (5, 0, 3), (1, 4, 1)])
+def test_lines_are_a_part_of_the_array(at, count, width):
+    array = np.arange(20.0)
+    expected = array.copy()
+    part = expected[at : at + count * width].reshape(count, width)
+    part += np.arange(width)
+    assert _fill_lines(array, at, count, width) == ((count, width), part.sum())
+    assert array.tolist() == expected.tolist()
 
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")

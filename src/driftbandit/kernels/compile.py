@@ -66,6 +66,9 @@ def jit_into(function: F) -> F:
 
     Numba compiles a kernel again for every kernel that calls it, and for those that call these; with DriftUCB's
     `learn`, each takes seconds.
+
+    Not for a long kernel after which its callers go on: when DriftUCB's `learn` was compiled in this way, Numba 0.68
+    lost what callers stored afterwards in an array that had come in a tuple.
     """
     return _cached(function, inline="always")
 
@@ -87,6 +90,11 @@ def fill_in(template: F, name: str, **kernels: Callable[..., Any]) -> F:
     copy = FunctionType(template.__code__, {**template.__globals__, **kernels}, name)
     copy.__qualname__ = name
     return cast(F, copy)
+
+
+def plain(kernel: F) -> F:
+    """The Python function of a kernel, to be compiled in another way."""
+    return cast(F, getattr(kernel, "py_func", kernel))
 
 
 def _compile(function: F, **options: Any) -> F:
@@ -174,6 +182,11 @@ def flat(array: Any) -> Any:
     return array.reshape(array.size)
 
 
+def lines_of(array: Any, at: int, count: int, width: int) -> Any:
+    """Numbers of a vector, from the place `at` on, as `count` lines of `width`, borrowed: a slice and a reshape."""
+    return array[at : at + count * width].reshape(count, width)
+
+
 SCRATCH = 4096
 """Numbers that `scratch` gives."""
 
@@ -214,6 +227,21 @@ def _unowned_flat(context: Any, array: Any) -> Any:
 
 
 @intrinsic
+def _unowned_lines(context: Any, array: Any, at: Any, count: Any, width: Any) -> Any:
+    lines = array.copy(ndim=2)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        whole = context.make_array(array)(context, builder, arguments[0])
+        at, count, width = arguments[1:]
+        view, size = context.make_array(lines)(context, builder), whole.itemsize
+        first, strides = builder.gep(whole.data, [at]), [builder.mul(width, size), size]
+        populate_array(view, first, [count, width], strides, size, None)  # type: ignore[no-untyped-call]
+        return view._getvalue()
+
+    return lines(array, types.intp, types.intp, types.intp), generate
+
+
+@intrinsic
 def _on_stack(context: Any) -> Any:
     line = types.Array(types.float64, 1, "C")
     number, size = ir.DoubleType(), ir.IntType(64)
@@ -244,6 +272,14 @@ def _compiled_scratch() -> Any:
 def _compiled_flat(array: Any) -> Any:
     def without_shape(array: Any) -> Any:
         return _unowned_flat(array)  # type: ignore[call-arg]
+
+    return without_shape
+
+
+@overload(lines_of)
+def _compiled_lines(array: Any, at: Any, count: Any, width: Any) -> Any:
+    def without_shape(array: Any, at: Any, count: Any, width: Any) -> Any:
+        return _unowned_lines(array, at, count, width)  # type: ignore[call-arg]
 
     return without_shape
 

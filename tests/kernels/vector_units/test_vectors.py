@@ -107,12 +107,6 @@ def test_arrays_that_begin_where_a_cache_line_does(shape):
         assert zeros.ctypes.data % 64 == 0
         assert zeros.flags.c_contiguous
         assert not zeros.any()
-        assert vectors.aligned(zeros) is zeros
-    room = np.arange(1.0 + zeros.size)
-    odd = next(part for part in (room[:-1], room[1:]) if part.ctypes.data % 64).reshape(shape)
-    copy = vectors.aligned(odd)
-    assert copy.ctypes.data % 64 == 0
-    np.testing.assert_array_equal(copy, odd)
 
 
 @pytest.mark.parametrize("dim", range(1, 20))

@@ -20,7 +20,17 @@ import math
 import numpy as np
 
 from driftbandit.core import Floats
-from driftbandit.kernels.compile import SCRATCH, borrow, copy_into, finite, flat, hold, jit, jit_inside, scratch
+from driftbandit.kernels.compile import (
+    SCRATCH,
+    borrow,
+    copy_into,
+    finite,
+    flat,
+    hold,
+    jit,
+    jit_inside,
+    scratch,
+)
 from driftbandit.kernels.driftucb import mixture
 from driftbandit.kernels.driftucb.experts import drift_of, start_experts
 from driftbandit.kernels.driftucb.ladder import backlog, births, evidence, young
@@ -80,15 +90,18 @@ _BEFORE, _UNITS, _ANCHOR = range(3)  # vectors at the end of `memo`
 LARGEST = LARGEST_SQUARE * _FIRST_RIDGE  # largest |x|^2 that spoils no matrix, in the same unit
 
 
+@jit
 def memo_size(dim: int, experts: int) -> int:
     """Length of `memo`."""
     return MEMO + 1 + experts + 3 * (dim + 1)
 
 
+@jit
 def bank_shape(dim: int, experts: int) -> tuple[int, int]:
     """Shape of `bank`."""
     width = row_size(dim + 1)
-    return models_of(experts) + 1 - (-backlog.backlog_size(dim + 1) // width), width
+    more = (backlog.backlog_size(dim + 1) + width - 1) // width
+    return models_of(experts) + 1 + more, width
 
 
 @jit

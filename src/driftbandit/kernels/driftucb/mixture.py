@@ -194,7 +194,7 @@ def weigh_by_errors(share: float, weights: Floats, errors: Floats, variances: Fl
     """
     total = 0.0
     for m in range(len(weights)):
-        tail = 1.0 + errors[m] * errors[m] / (FREEDOM * variances[m])
+        tail = float(1.0 + errors[m] * errors[m] / (FREEDOM * variances[m]))  # else NumPy would warn of infinite powers
         likely[m] = weights[m] / (math.sqrt(variances[m]) * tail * tail * tail)  # to the power of (FREEDOM + 1) / 2
         total += likely[m]
     if total < _UNLIKELY:

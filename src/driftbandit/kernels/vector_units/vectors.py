@@ -33,15 +33,6 @@ def aligned_zeros(shape: tuple[int, ...]) -> Floats:
     return room[first : first + count].reshape(shape)
 
 
-def aligned(array: Floats) -> Floats:
-    """The array, or a copy of it that begins where a cache line does."""
-    if array.__array_interface__["data"][0] % _CACHE_LINE == 0:
-        return array
-    copy = aligned_zeros(array.shape)
-    copy[:] = array
-    return copy
-
-
 @jit
 def padded(d: int) -> int:
     """The next multiple of `WIDTH`: room for d numbers in whole vectors."""

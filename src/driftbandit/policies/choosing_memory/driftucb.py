@@ -30,10 +30,10 @@ from driftbandit.core import (
     as_reward,
     not_finite,
 )
-from driftbandit.kernels.driftucb import acting, compact, drift, frames, relearning, rows, scales
+from driftbandit.kernels.driftucb import acting, alone, compact, drift, frames, relearning, rows, scales
 from driftbandit.kernels.driftucb.experts import BELIEVES
 from driftbandit.kernels.driftucb.ladder.births import clear
-from driftbandit.kernels.vector_units.vectors import aligned, aligned_zeros
+from driftbandit.kernels.vector_units.vectors import aligned_zeros
 from driftbandit.policies.base import PolicyBase
 from driftbandit.policies.choosing_memory.explanation import Expert, Explanation
 from driftbandit.policies.choosing_memory.many_rewards import learn_many_driftucb
@@ -92,7 +92,7 @@ class DriftUCB(PolicyBase):
     can_pool: ClassVar[bool] = True
     _parts = (*PolicyBase._parts, "_memo", "_seen")  # and the bank, in another form
     _growing = frozenset({"_seen"})
-    _derived = frozenset({"_trying", "_taught"})
+    _derived = frozenset({"_own", "_trying", "_taught"})
 
     def __init__(
         self,
@@ -125,12 +125,12 @@ class DriftUCB(PolicyBase):
     def _begin(self) -> None:
         """Know nothing."""
         experts = len(self.memory)
-        self._memo = np.zeros(drift.memo_size(self.dim, experts))
+        self._own = alone.with_rules(self._rules, self.dim)
+        _, self._memo, self._bank = alone.parts(self._own)
         self._memo[scales.MEMO] = 1.0
         self._memo[scales.COLUMNS] = self.dim
         drift.units_of(self._memo, experts)[:] = 1.0
         self._seen = np.zeros((0, self.dim + 1))  # the first rewards, behind the features of their arms
-        self._bank = aligned_zeros(drift.bank_shape(self.dim, experts))
         clear(drift.rungs_of(self._bank, experts))
         drift.derive(self._memo, self._bank, experts)
         self._trying = True
@@ -174,7 +174,7 @@ class DriftUCB(PolicyBase):
         pool = as_pool(features, self.dim)
         if type(pending) is not int or pending < 0:
             pending = as_count("pending", pending, 0)
-        best: int = acting.choose(self._rules, self._memo, self._bank, pool, pending, 0)
+        best: int = alone.choose(self._own, pool, pending)
         if best < 0:
             raise self._not_usable(pool)
         return best
@@ -197,10 +197,7 @@ class DriftUCB(PolicyBase):
         x = as_example(features, self.dim)
         if type(reward) is not float or not -LARGEST <= reward <= LARGEST:
             reward = as_reward(reward)
-        if self._trying:
-            fired = self._learn_young(x, reward)
-        else:
-            fired = drift.learn(self._rules, self._memo, self._bank, x, reward, 0)
+        fired = self._learn_young(x, reward) if self._trying else alone.learn(self._own, x, reward)
         if fired < 0:
             raise self._not_usable(x)
         self.rounds += 1
@@ -309,14 +306,14 @@ class DriftUCB(PolicyBase):
         return self
 
     def _learn_young(self, x: Floats, reward: float) -> int:
-        """Learn one of the first rewards, and remember it; returns what `drift.learn` returns."""
+        """Learn one of the first rewards, and remember it; returns what `alone.learn` returns."""
         memo, seen = self._memo, self._seen
         count = int(memo[scales.TRIED])
         if count == len(seen):
             seen = widened(seen)
         if count < frames.SINGLE:
             x = frames.in_single(x)
-        fired = drift.learn(self._rules, memo, self._bank, x, reward, 0)
+        fired = alone.learn(self._own, x, reward)
         fired = relearning.remember(self._rules, memo, self._bank, seen, x, reward, fired)
         if memo[scales.TRIED] > count:
             self._seen = seen
@@ -343,12 +340,15 @@ class DriftUCB(PolicyBase):
 
     def _take(self, flat: Mapping[str, NDArray[Any]], prefix: str) -> None:
         super()._take(flat, prefix)
-        self._bank = bank_from(self._memo, flat[f"{prefix}bank"], self.dim, len(self.memory))
+        self._bank[:] = bank_from(self._memo, flat[f"{prefix}bank"], self.dim, len(self.memory))
 
     def _after_restore(self) -> None:
         self._trying = bool(self._memo[scales.TRIED] < frames.TRIAL)
         self._taught = self.rounds == 0
-        self._bank = aligned(self._bank)
+        memo, bank = self._memo, self._bank  # copies, which are not yet parts of one array
+        self._own = alone.with_rules(self._rules, self.dim)
+        _, self._memo, self._bank = alone.parts(self._own)
+        self._memo[:], self._bank[:] = memo, bank
         if self._memo[scales.COLUMNS] not in (self.dim, self.dim + 1) or self._memo[scales.TRIED] > frames.TRIAL:
             raise ValueError("state: memo: expected one column per feature, or one more, and at most 256 rewards tried")
         if self._trying and self._memo[scales.TRIED] > len(self._seen):

@@ -46,9 +46,11 @@ UNLIMITED = 1e300
 """The allowance while no young model lives; then no reward need wait."""
 
 
+@jit
 def backlog_size(dim: int) -> int:
     """Numbers of a backlog."""
-    return HEAD + LANES * (int(padded(dim)) + RECORD)
+    size: int = HEAD + LANES * (padded(dim) + RECORD)
+    return size
 
 
 @jit
