@@ -53,6 +53,7 @@ def test_bench_times_many_scopes_at_once(quick_import):
     stdout = " ".join(succeed("bench", "--sizes", "3x4", *BENCH[:-1], "80").stdout.split())
     assert "Many scopes at once" in stdout
     assert "one / two threads" in stdout
+    assert "two programs" in stdout
     data = as_json("bench", "--sizes", "3x4", *BENCH[:-1], "80")["many_scopes"]
     assert data.keys() == {"LinUCB", "LinTS", "DLinUCB", "DriftUCB"}
     assert all(value > 0.0 for row in data.values() for value in row.values())
