@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -151,6 +152,22 @@ def test_a_state_that_does_not_fit_changes_nothing(kind):
         with pytest.raises(ValueError, match=message):
             store.restore(wrong)
     same_state(store.state(), before)
+
+
+def test_a_state_of_many_scopes_is_in_memory_once():
+    """And is given back without another copy of what the scopes hold already."""
+    people = ManyScopes(DriftUCB(9), 300)
+    people.learn_many(None, np.ones((300, 9)), np.linspace(0.0, 1.0, 300))
+    tracemalloc.start()
+    try:
+        state = people.state()
+        size, peak = tracemalloc.get_traced_memory()
+        assert peak < 1.2 * size
+        tracemalloc.reset_peak()
+        people.restore(state)
+        assert tracemalloc.get_traced_memory()[1] < 2.4 * size, "the state, and the copy of it that is checked"
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_state_whose_parts_contradict_each_other_is_refused():

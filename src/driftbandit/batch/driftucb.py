@@ -21,6 +21,7 @@ class DriftUCBShelf(Shelf):
     """Memos and banks of DriftUCB, and the first rewards of scopes that still try frames."""
 
     loose_axis: ClassVar[dict[str, int]] = {"seen": 0}
+    packed = frozenset({"banks", "seen"})
     loops = many.choose_driftucb, many.learn_driftucb, many.replay_driftucb
 
     def __init__(self, policy: DriftUCB, size: int) -> None:
@@ -45,11 +46,19 @@ class DriftUCBShelf(Shelf):
         seen = np.concatenate([np.zeros((0, self._seen.width)), *young])
         return {"memos": self._memos, "banks": self._stored(), "seen": seen, "rooms": rooms, "rounds": self.rounds}
 
+    def patterns(self) -> dict[str, NDArray[Any]]:
+        banks = np.broadcast_to(np.zeros(()), self._stored_shape)
+        seen = np.zeros((0, self._seen.width))
+        return {"memos": self._memos, "banks": banks, "seen": seen, "rooms": self._seen.rooms, "rounds": self.rounds}
+
+    @property
+    def _stored_shape(self) -> tuple[int, int, int]:
+        return self.size, *compact.compact_shape(self.policy.dim, len(self.policy.memory))
+
     def _stored(self) -> Floats:
         """The banks in their compact form."""
-        experts = len(self.policy.memory)
-        stored = np.empty((self.size, *compact.compact_shape(self.policy.dim, experts)))
-        many.pack_all(self._memos, self._banks, stored, experts)
+        stored = np.empty(self._stored_shape)
+        many.pack_all(self._memos, self._banks, stored, len(self.policy.memory))
         return stored
 
     @property

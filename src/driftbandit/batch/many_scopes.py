@@ -260,7 +260,9 @@ class ManyScopes:
     def state(self) -> dict[str, NDArray[Any]]:
         """Copy everything learned so far into a few arrays, by name; `numpy.savez` writes them to a file."""
         self._only_on_cpu("state")
-        return {name: array.copy() for name, array in {**self._shelf.arrays(), **self._shelf.log_arrays()}.items()}
+        arrays, new = self._shelf.arrays(), self._shelf.packed
+        copies = {name: array if name in new else array.copy() for name, array in arrays.items()}
+        return {**copies, **self._shelf.log_arrays()}
 
     def restore(self, state: Mapping[str, ArrayLike]) -> Self:
         """Take back what `state` returned, from an object built with the same policy and size; all or nothing."""

@@ -33,6 +33,9 @@ class Shelf(Turns, ABC):
     loose_axis: ClassVar[Mapping[str, int]] = {}
     """Axes along which arrays of another state may be longer or shorter."""
 
+    packed: ClassVar[frozenset[str]] = frozenset()
+    """Names of what `arrays` makes anew at every call."""
+
     draws = False
     """Whether choosing changes a policy, so that the order of a scope's choices matters."""
 
@@ -55,12 +58,16 @@ class Shelf(Turns, ABC):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The arrays with one entry per scope, by name; all that was learned but the logs of changes."""
 
+    def patterns(self) -> dict[str, NDArray[Any]]:
+        """Arrays of the types and shapes of those of `arrays`, whatever they hold."""
+        return self.arrays()
+
     def take(self, arrays: Mapping[str, ArrayLike]) -> None:
         """Replace all that was learned by arrays that `arrays` returned; ValueError, and no change, if they do not fit.
 
         Arrays named ``log.<scope>.<part>`` are the logs of changes.
         """
-        mine = self.arrays()
+        mine = self.patterns()
         given = {name: np.array(array, order="C") for name, array in as_arrays(arrays).items()}
         logs = {name: given.pop(name) for name in list(given) if name.startswith("log.")}
         if given.keys() != mine.keys():

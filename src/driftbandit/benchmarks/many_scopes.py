@@ -10,6 +10,7 @@ from __future__ import annotations
 import multiprocessing
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -106,30 +107,31 @@ def _play(store: ManyScopes, world: World) -> float:
     return sum(at_once(store, world, world.pools[turn % len(world.pools)]) for turn in range(_ROUNDS))
 
 
-def _program(name: str, dim: int, arms: int, scopes: int, seed: int, start: Any, answers: Any) -> None:
-    """A program: put the seconds of its fastest run into `answers`."""
+_starts: list[Any] = []  # in a program: the barrier at which all wait for each other
+
+
+def _meet_at(start: Any) -> None:
+    _starts.append(start)
+
+
+def _program(name: str, dim: int, arms: int, scopes: int, seed: int) -> float:
+    """A program: the seconds of its fastest run."""
     world, store = World(dim, arms, scopes, seed), ManyScopes(_trained(POLICIES[name], dim, seed), scopes, threads=1)
     best = float("inf")
     for repeat in range(1 + _REPEATS):
-        start.wait(_PATIENCE_S)
+        _starts[0].wait(_PATIENCE_S)
         took = _play(store, world)
         best = min(best, took) if repeat else best
-    answers.put(best)
+    return best
 
 
 def _in_programs(count: int, name: str, dim: int, arms: int, scopes: int, seed: int) -> float:
     """Seconds in which each of some programs that run at the same time plays `_ROUNDS` rounds."""
     context = multiprocessing.get_context("spawn")
-    start, answers = context.Barrier(count), context.Queue()
-    programs = [
-        context.Process(target=_program, args=(name, dim, arms, scopes, seed, start, answers), daemon=True)
-        for _ in range(count)
-    ]
-    for program in programs:
-        program.start()
-    found: list[float] = [answers.get(timeout=_PATIENCE_S) for _ in programs]
-    for program in programs:
-        program.join()
+    start = context.Barrier(count)
+    with ProcessPoolExecutor(count, context, _meet_at, (start,)) as programs:
+        answers = [programs.submit(_program, name, dim, arms, scopes, seed) for _ in range(count)]
+        found = [answer.result() for answer in answers]
     return sum(found) / count
 
 

@@ -211,6 +211,11 @@ class Traits:
         return None
 
     @property
+    def spare(self) -> int:
+        """Bytes that the arrays of a policy object take beyond those of its `state`."""
+        return 0
+
+    @property
     def watches_many(self) -> bool:
         """Whether `watch_many` may be called instead of `choose` and `learn`, event by event."""
         return False

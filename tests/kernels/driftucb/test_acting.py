@@ -112,6 +112,14 @@ def test_of_a_large_pool_evenly_spaced_arms_show_how_much_is_known(count, step):
     assert policy.scores(pool) == pytest.approx(pool @ weights_of(model, 5) + explore * np.sqrt(variances))
 
 
+@pytest.mark.parametrize("unit", [2.0**-300, 1.0, 2.0**300])
+def test_the_bound_on_the_largest_eigenvalue_holds_in_any_units(unit):
+    units = np.full(5, unit)
+    matrix = np.diag([1.0, 0.001, 0.001, 0.001, 0.001]) * unit**2
+    row = row_of(np.zeros(5), matrix, trace=1.004)
+    assert 1.0 <= mixture.largest_eigenvalue_bound(row, 0, units, row[TRACE]) < 1.1
+
+
 def test_the_bound_on_the_largest_eigenvalue_is_in_the_units_of_the_frame():
     rng = np.random.default_rng(3)
     for dim in (1, 2, 6, 30):

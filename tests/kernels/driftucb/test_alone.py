@@ -69,6 +69,30 @@ def test_what_is_seen_of_a_policy_is_what_its_kernels_work_on(again):
     assert all(np.array_equal(array, before[name]) for name, array in policy.state().items())
 
 
+def test_a_full_block_of_waiting_rewards_is_refused():
+    """It is learned before anything is saved; one more reward would be written behind the bank."""
+    policy, rng = DriftUCB(5), np.random.default_rng(0)
+    at, waiting = drift.backlog_at(policy._bank, 4), 0.0
+    for _ in range(400):
+        x = rng.standard_normal(5)
+        policy.learn(x, float(x[0] + 0.1 * rng.standard_normal()))
+        waiting = max(waiting, policy._bank.ravel()[at])
+    assert waiting == 7.0
+    state = policy.state()
+    stored = state["bank"].ravel()
+    stored[drift.models_of(4) * state["bank"].shape[1]] = 8.0
+    with pytest.raises(ValueError, match="counts of rewards that fit"):
+        DriftUCB(5).restore(state)
+
+
+def test_a_pickle_of_another_version_is_refused():
+    policy = DriftUCB(3)
+    attributes = policy.__getstate__()
+    attributes["_bank"] = attributes["_bank"][:, :-1]
+    with pytest.raises(ValueError, match="another version"):
+        DriftUCB(3).__setstate__(attributes)
+
+
 def test_a_state_that_is_refused_leaves_one_array_too():
     policy = DriftUCB(3)
     for t in range(150):

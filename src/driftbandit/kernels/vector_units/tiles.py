@@ -281,7 +281,7 @@ def _weigh(context: Any, numbers: Any, at: Any, i: Any, lines: Any, weights: Any
 
         def body(j: Any, found: Sequence[Any]) -> list[Any]:
             part = write.load(write.place(line, builder.mul(j, lines)))
-            return [write.plus(found[0], write.times(part, part), write.load(write.place(weights, j)))]
+            return [write.plus(found[0], write.times(part, write.load(write.place(weights, j))), part)]
 
         (before,) = write.loop(block, WIDTH, [write.zero], body)
         (found,) = body(block, [write.add(before, before)])
@@ -442,7 +442,7 @@ def _fade_rest(
 
 @compiled_as(_weigh)
 def weigh_line(numbers: Floats, at: int, i: int, lines: int, weights: Floats, share: float, totals: Floats) -> None:
-    """Add `share` times the squares of line i, each times its weight, to `totals`.
+    """Add `share` times the squares of line i, each times its weight, to `totals`; no square is taken without it.
 
     The line begins at the place `at`, its group has so many `lines`. Squares of entries left of the tile on the
     diagonal count twice, as they stand in M twice. `totals` has `WIDTH` numbers, among which the sum is spread.
@@ -451,7 +451,7 @@ def weigh_line(numbers: Floats, at: int, i: int, lines: int, weights: Floats, sh
     line = numbers[at : at + lines * block + WIDTH]
     for j in range(0, block + WIDTH, WIDTH):
         part = line[j * lines : j * lines + WIDTH]
-        totals += (2.0 if j < block else 1.0) * share * part**2 * weights[j : j + WIDTH]
+        totals += (2.0 if j < block else 1.0) * share * (part * weights[j : j + WIDTH] * part)
 
 
 @compiled_as(_diagonal)

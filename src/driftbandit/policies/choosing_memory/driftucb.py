@@ -256,6 +256,12 @@ class DriftUCB(PolicyBase):
         compact.pack(self._memo, self._bank, stored, experts)
         return {**super().state(), "bank": stored}
 
+    @property
+    def spare(self) -> int:
+        """Bytes of the zeros that fill whole vectors, which a state does without."""
+        count, width = compact.compact_shape(self.dim, len(self.memory))
+        return self._own.nbytes - self._memo.nbytes - self._own.itemsize * count * width
+
     def short_state(self) -> dict[str, NDArray[Any]] | None:
         """What a young policy has learned, in fewer bytes than `state`; None if that is not enough to know all.
 
@@ -348,6 +354,8 @@ class DriftUCB(PolicyBase):
         memo, bank = self._memo, self._bank  # copies, which are not yet parts of one array
         self._own = alone.with_rules(self._rules, self.dim)
         _, self._memo, self._bank = alone.parts(self._own)
+        if memo.shape != self._memo.shape or bank.shape != self._bank.shape:
+            raise ValueError("pickle: made by another version of driftbandit; between versions, use state and restore")
         self._memo[:], self._bank[:] = memo, bank
         if self._memo[scales.COLUMNS] not in (self.dim, self.dim + 1) or self._memo[scales.TRIED] > frames.TRIAL:
             raise ValueError("state: memo: expected one column per feature, or one more, and at most 256 rewards tried")

@@ -109,7 +109,7 @@ class Models:
         self.example = build()
         self._begin = begin
         self.fresh = begin or pack(self.example.state())
-        self._first = _size(self.example.state())
+        self._first = _size(self.example, self.example.state())
         self._largest = max(self._first, len(self.fresh))
         self._hot: dict[str, SavedPolicy] = {}
         self._slab = Slab()
@@ -195,7 +195,11 @@ class Models:
         policy: Any = self._hot[scope]
         short = policy.short_state()
         state = policy.state() if short is None else short
-        kept = _size(state) if short is None else self._first + _SINGLE * sum(array.size for array in short.values())
+        kept = (
+            _size(policy, state)
+            if short is None
+            else self._first + _SINGLE * sum(array.size for array in short.values())
+        )
         self._largest = max(self._largest, kept)  # by the object, which is larger than its short state
         return pack(state)
 
@@ -279,6 +283,7 @@ class Models:
         return scope not in self._changed and scope not in self._frozen and scope not in self._copies
 
 
-def _size(state: Mapping[str, NDArray[Any]]) -> int:
-    """Bytes of the arrays of a policy object."""
-    return sum(array.nbytes for array in state.values())
+def _size(policy: Any, state: Mapping[str, NDArray[Any]]) -> int:
+    """Bytes of the arrays of a policy object with this state."""
+    spare: int = policy.spare
+    return spare + sum(array.nbytes for array in state.values())

@@ -419,7 +419,9 @@ def test_records_stand_side_by_side_and_are_wiped_out(d, count):
     np.testing.assert_array_equal(rows[: at + backlog.HEAD], before[: at + backlog.HEAD])
 
 
-@pytest.mark.parametrize(("waiting", "possible"), [(0.0, True), (5.0, True), (8.0, True), (-1.0, False), (2.5, False)])
+@pytest.mark.parametrize(
+    ("waiting", "possible"), [(0.0, True), (5.0, True), (7.0, True), (8.0, False), (-1.0, False), (2.5, False)]
+)
 def test_how_many_rewards_may_wait(waiting, possible):
     assert backlog.is_count(waiting) == possible
     assert not backlog.is_count(9.0)

@@ -55,8 +55,8 @@ def backlog_size(dim: int) -> int:
 
 @jit
 def is_count(waiting: float) -> bool:
-    """Whether so many rewards may wait."""
-    return 0.0 <= waiting <= LANES and waiting == int(waiting)
+    """Whether so many rewards may wait between two rounds; a full block was learned."""
+    return 0.0 <= waiting < LANES and waiting == int(waiting)
 
 
 @jit
