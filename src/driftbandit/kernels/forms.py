@@ -26,6 +26,7 @@ from driftbandit.kernels.vector_units.groups import (
     weigh_lines,
     weigh_lines_twice,
     weigh_tile_line,
+    weigh_tile_line_twice,
     weigh_tile_lines,
     weigh_tile_lines_twice,
 )
@@ -55,12 +56,20 @@ def entry_at(d: int, i: int, j: int) -> int:
     return i * (i + 1) // 2 + j
 
 
+@jit_inside
+def weigh_line_twice(triangle: Floats, at: int, i: int, arms: Floats, d: int, group: int, halves: Floats) -> None:
+    """As `weigh_line`, for a group and the next."""
+    weigh_line(triangle, at, i, arms, d, group, halves)
+    weigh_line(triangle, at, i, arms, d, group + 1, halves)
+
+
 def _weigh(matrix: Floats, base: int, arms: Floats, d: int, squares: Floats) -> None:
     """Write x' A x, never below zero, of arms side by side in groups into `squares`; equal arms get equal numbers.
 
     A begins at the place `base` of `matrix`; a template for packed triangles and for tiles.
     """
     groups = len(squares) // ARMS
+    paired = groups - groups % 2 if MANY_REGISTERS else 0
     for k in range(len(squares)):
         squares[k] = 0.0
     tiled = d - d % LINES
@@ -69,7 +78,6 @@ def _weigh(matrix: Floats, base: int, arms: Floats, d: int, squares: Floats) -> 
         last = first + LINES
         while last < tiled and entry_at(d, last, 0) - entry_at(d, first, 0) < _BLOCK:
             last += LINES
-        paired = groups - groups % 2 if MANY_REGISTERS else 0
         for g in range(0, paired, 2):
             for i in range(first, last, LINES):
                 weigh_lines_twice(matrix, base + entry_at(d, i, 0), i, arms, d, g, squares)
@@ -77,7 +85,10 @@ def _weigh(matrix: Floats, base: int, arms: Floats, d: int, squares: Floats) -> 
             for i in range(first, last, LINES):
                 weigh_lines(matrix, base + entry_at(d, i, 0), i, arms, d, g, squares)
         first = last
-    for g in range(groups):
+    for g in range(0, paired, 2):
+        for i in range(tiled, d):
+            weigh_line_twice(matrix, base + entry_at(d, i, 0), i, arms, d, g, squares)
+    for g in range(paired, groups):
         for i in range(tiled, d):
             weigh_line(matrix, base + entry_at(d, i, 0), i, arms, d, g, squares)
     for k in range(len(squares)):
@@ -93,6 +104,7 @@ weigh_with_tiles = jit(
         "weigh_with_tiles",
         entry_at=tiles.entry_at,
         weigh_line=weigh_tile_line,
+        weigh_line_twice=weigh_tile_line_twice,
         weigh_lines=weigh_tile_lines,
         weigh_lines_twice=weigh_tile_lines_twice,
     )

@@ -200,6 +200,13 @@ def weigh_tile_line(matrix: Floats, at: int, i: int, arms: Floats, d: int, group
     weigh_line(line, 0, i, arms, d, group, halves)
 
 
+@compiled_as(_weighing(1, 2, in_tiles=True))
+def weigh_tile_line_twice(matrix: Floats, at: int, i: int, arms: Floats, d: int, group: int, halves: Floats) -> None:
+    """As `weigh_tile_line`, for a group and the next."""
+    for each in (group, group + 1):
+        weigh_tile_line(matrix, at, i, arms, d, each, halves)
+
+
 @compiled_as(_weighing(LINES, 1, in_tiles=True))
 def weigh_tile_lines(matrix: Floats, at: int, i: int, arms: Floats, d: int, group: int, halves: Floats) -> None:
     """As `weigh_tile_line`, for lines i to i + 3."""

@@ -22,7 +22,7 @@ from driftbandit.kernels.vector_units.instructions import FLOAT, INT, MANY_REGIS
 
 _PLACE = types.intp
 _CACHE_LINE = 64  # bytes
-_AT_ONCE = WIDTH if MANY_REGISTERS else 4  # vectors of a sum that are kept in registers
+_AT_ONCE = (8, 4, 1) if MANY_REGISTERS else (4, 1)  # vectors of a sum that are kept in registers
 
 
 def aligned_zeros(shape: tuple[int, ...]) -> Floats:
@@ -221,9 +221,11 @@ def _mix(
 
             return generate_body
 
-        whole = builder.and_(count, ir.Constant(INT, -WIDTH * _AT_ONCE))
-        write.loop(whole, WIDTH * _AT_ONCE, [], body(_AT_ONCE, ir.Constant(INT, 0)))
-        write.loop(builder.sub(count, whole), WIDTH, [], body(1, whole))
+        done: Any = ir.Constant(INT, 0)
+        for vectors in _AT_ONCE:
+            here = builder.and_(builder.sub(count, done), ir.Constant(INT, -WIDTH * vectors))
+            write.loop(here, WIDTH * vectors, [], body(vectors, done))
+            done = builder.add(done, here)
         return context.get_dummy_value()
 
     number = types.float64
