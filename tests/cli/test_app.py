@@ -198,7 +198,7 @@ def test_ctrl_c_stops_and_the_same_command_continues(tmp_path):
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-    assert process.returncode == 130
+    assert process.returncode == 130, f"{len(list(out.rglob('*.parquet')))} runs were played: {stderr}"
     assert stdout == ""
     assert "the same command continues where it was" in stderr
     assert "Traceback" not in stderr
