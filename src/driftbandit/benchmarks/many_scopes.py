@@ -184,7 +184,7 @@ def many_scopes_table(
             for name, row in times.items()
         ),
         f"Every scope begins with a policy that has learned {_TRAINING} rewards. Best of {_REPEATS} runs of {_ROUNDS} "
-        f"rounds over all scopes, taken in turns in one process. The last column says how much more two programs do "
+        "rounds over all scopes, taken in turns in one process. The last column says how much more two programs do "
         "than one in the same time; they have one thread each and share nothing: what a second thread can add here.",
     )
 

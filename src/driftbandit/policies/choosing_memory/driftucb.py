@@ -33,7 +33,6 @@ from driftbandit.core import (
 from driftbandit.kernels.driftucb import acting, alone, compact, drift, frames, relearning, rows, scales
 from driftbandit.kernels.driftucb.experts import BELIEVES
 from driftbandit.kernels.driftucb.ladder.births import clear
-from driftbandit.kernels.vector_units.vectors import aligned_zeros
 from driftbandit.policies.base import PolicyBase
 from driftbandit.policies.choosing_memory.explanation import Expert, Explanation
 from driftbandit.policies.choosing_memory.many_rewards import learn_many_driftucb
@@ -346,13 +345,19 @@ class DriftUCB(PolicyBase):
 
     def _take(self, flat: Mapping[str, NDArray[Any]], prefix: str) -> None:
         super()._take(flat, prefix)
-        self._bank[:] = bank_from(self._memo, flat[f"{prefix}bank"], self.dim, len(self.memory))
+        stored, experts = flat[f"{prefix}bank"], len(self.memory)
+        check_array("bank", stored, np.dtype(np.float64), compact.compact_shape(self.dim, experts))
+        stored = np.array(stored, order="C")  # kernels are compiled once, for arrays that may be written to
+        if not compact.is_sound(self._memo, stored, experts):
+            raise ValueError("state: bank: expected counts of rewards that fit into it")
+        compact.unpack(self._memo, self._bank, stored, experts)
 
     def _after_restore(self) -> None:
         self._trying = bool(self._memo[scales.TRIED] < frames.TRIAL)
         self._taught = self.rounds == 0
-        memo, bank = self._memo, self._bank  # copies, which are not yet parts of one array
-        self._own = alone.with_rules(self._rules, self.dim)
+        memo, bank = self._memo, self._bank  # one of them, or both, may not be a part of one array yet
+        if "_own" not in vars(self):  # it is not pickled
+            self._own = alone.with_rules(self._rules, self.dim)
         _, self._memo, self._bank = alone.parts(self._own)
         if memo.shape != self._memo.shape or bank.shape != self._bank.shape:
             raise ValueError("pickle: made by another version of driftbandit; between versions, use state and restore")
@@ -362,17 +367,6 @@ class DriftUCB(PolicyBase):
         if self._trying and self._memo[scales.TRIED] > len(self._seen):
             raise ValueError("state: seen: expected a line for every reward tried")
         check_memos(self._memo[np.newaxis], len(self.memory))
-
-
-def bank_from(memo: Floats, stored: Floats, dim: int, experts: int) -> Floats:
-    """A bank from its stored form; ValueError if that is not possible."""
-    check_array("bank", stored, np.dtype(np.float64), compact.compact_shape(dim, experts))
-    stored = np.array(stored, order="C")  # kernels are compiled once, for arrays that may be written to
-    if not compact.is_sound(memo, stored, experts):
-        raise ValueError("state: bank: expected counts of rewards that fit into it")
-    bank = aligned_zeros(drift.bank_shape(dim, experts))
-    compact.unpack(memo, bank, stored, experts)
-    return bank
 
 
 def check_memos(memos: Floats, experts: int) -> None:
