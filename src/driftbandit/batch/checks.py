@@ -62,15 +62,19 @@ def as_offsets(features: ArrayLike, counts: ArrayLike | None, length: int, dim: 
             raise ValueError("features: expected shape (n, K, dim), got pools of unequal size; pass counts") from error
         if array.ndim != 3 or array.shape[0] != length or array.shape[2] != dim or (length and not array.shape[1]):
             raise ValueError(f"features: expected shape ({length}, K, {dim}) without counts, got {array.shape}")
-        features, each = array.reshape(-1, dim), np.full(length, array.shape[1])
-    else:
-        each = as_counts("counts", counts, length, 1)
-    if not length:
-        return np.zeros((0, dim)), np.zeros(1, dtype=np.int64)
-    pools, total = as_pool(features, dim), each.sum(dtype=np.float64)  # as integers, they might not fit
-    if len(pools) != total:
-        raise ValueError(f"features: expected {total:.0f} rows, as counts add up to, got {len(pools)}")
-    return pools, np.append(0, np.cumsum(each))
+        arms = array.shape[1]
+        return as_lines(array.reshape(-1, dim), length * arms, dim), np.arange(length + 1) * arms
+    each = as_counts("counts", counts, length, 1)
+    total = int(each.sum(dtype=np.float64))  # as integers of 64 bits, they might not fit
+    return as_lines(features, total, dim, ", as counts add up to"), np.append(0, np.cumsum(each))
+
+
+def as_lines(features: ArrayLike, length: int, dim: int, reason: str = "") -> Floats:
+    """Turn arms one below the other into a float64 array of shape (length, dim), or raise ValueError."""
+    lines = as_pool(features, dim) if length else np.zeros((0, dim))
+    if len(lines) != length:
+        raise ValueError(f"features: expected {length} rows{reason}, got {len(lines)}")
+    return lines
 
 
 def as_rewards(rewards: ArrayLike, length: int, low: float, high: float) -> Floats:
@@ -97,7 +101,7 @@ def check_squares(features: Floats, most: float, threads: int) -> None:
         if (row := _first_above(features, most, part.start, part.stop)) >= 0:
             bad.append(row)
 
-    share_out(look, np.arange(len(features)), threads)
+    share_out(look, range(len(features)), threads)
     if bad:
         row = min(bad)
         error = not_finite(features[row])

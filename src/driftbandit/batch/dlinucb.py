@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit.batch.shelf import Arrays, Shelf, repeated
+from driftbandit.batch.shelf import Arrays, Loops, Shelf, repeated
 from driftbandit.core import Change
 from driftbandit.kernels import many, windows
 from driftbandit.kernels.ridge import LARGEST_SQUARE
@@ -21,7 +21,7 @@ class DLinUCBShelf(Shelf):
     """Banks and ledgers of dLinUCB, for ridge members and a noise that is given."""
 
     loose_axis: ClassVar[dict[str, int]] = {"banks": 1, "ledgers": 1}
-    loops = many.choose_dlinucb, many.learn_dlinucb, many.replay_dlinucb
+    loops = Loops(many.choose_dlinucb, many.learn_dlinucb, many.step_dlinucb, many.replay_dlinucb)
 
     def __init__(self, policy: DLinUCB, size: int) -> None:
         model = policy.reward_model

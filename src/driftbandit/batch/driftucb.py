@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from driftbandit.batch.first_rewards import FirstRewards
-from driftbandit.batch.shelf import Arrays, Shelf, repeated
+from driftbandit.batch.shelf import Arrays, Loops, Shelf, repeated
 from driftbandit.core import Change, Floats, Ints
 from driftbandit.kernels import many
 from driftbandit.kernels.driftucb import compact, frames
@@ -22,7 +22,7 @@ class DriftUCBShelf(Shelf):
 
     loose_axis: ClassVar[dict[str, int]] = {"seen": 0}
     packed = frozenset({"banks", "seen"})
-    loops = many.choose_driftucb, many.learn_driftucb, many.replay_driftucb
+    loops = Loops(many.choose_driftucb, many.learn_driftucb, many.step_driftucb, many.replay_driftucb)
 
     def __init__(self, policy: DriftUCB, size: int) -> None:
         super().__init__(policy, size)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from driftbandit.batch.shelf import Arrays, Shelf, repeated
+from driftbandit.batch.shelf import Arrays, Loops, Shelf, repeated
 from driftbandit.kernels import many
 from driftbandit.kernels.ridge import LARGEST_SQUARE
 from driftbandit.models.ridge import RidgeModel
@@ -27,9 +27,9 @@ class LinearShelf(Shelf):
         if not isinstance(model, RidgeModel) or type(model) not in (RidgeModel, ThompsonModel):
             raise ValueError("policy: a LinUCB that was given a belief cannot be put into flat arrays; use PerScope")
         self.loops = (
-            (many.choose_lints, many.learn_ridge, many.replay_lints)
+            Loops(many.choose_lints, many.learn_ridge, many.step_lints, many.replay_lints)
             if self.draws
-            else (many.choose_linucb, many.learn_ridge, many.replay_linucb)
+            else Loops(many.choose_linucb, many.learn_ridge, many.step_linucb, many.replay_linucb)
         )
         scoring = model.scoring(policy.leading_row)
         assert scoring is not None  # both models score with plain settings

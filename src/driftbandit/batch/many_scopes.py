@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from driftbandit.batch.checks import (
     NotLearned,
     as_counts,
+    as_lines,
     as_offsets,
     as_rewards,
     as_scopes,
@@ -29,8 +30,8 @@ from driftbandit.batch.driftucb import DriftUCBShelf
 from driftbandit.batch.linear import LinearShelf
 from driftbandit.batch.shelf import Shelf
 from driftbandit.batch.threads import default_threads, share_out
-from driftbandit.batch.turns import by_scope
-from driftbandit.core import Change, Ints, as_count
+from driftbandit.batch.turns import are_different, by_scope
+from driftbandit.core import Change, Floats, Ints, as_count
 from driftbandit.kernels import many
 from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
 from driftbandit.policies.choosing_memory.driftucb import DriftUCB
@@ -153,7 +154,7 @@ class ManyScopes:
         if self._gpu is not None:
             found: Ints = self._gpu.choose(scopes, features, counts, pending)
             return found
-        who = np.arange(self.size) if scopes is None else as_scopes(scopes, self.size)
+        who = self._who(scopes)
         pools, offsets = as_offsets(features, counts, len(who), self.dim)
         waiting = as_counts("pending", pending, len(who), 0)
         shelf = self._shelf
@@ -161,9 +162,7 @@ class ManyScopes:
             check_squares(pools, shelf.largest_square(), self.threads)
         order = by_scope(who) if shelf.draws else np.arange(len(who))
         arms = np.empty(len(who), dtype=np.int64)
-        share_out(lambda part: shelf.choose(who, pools, offsets, waiting, order, arms, part), who[order], self.threads)
-        if (bad := np.flatnonzero(arms < 0)).size:
-            raise not_usable(f"decision {bad[0]}", int(who[bad[0]]), pools[offsets[bad[0]] : offsets[bad[0] + 1]])
+        self._choose(who, pools, offsets, waiting, order, arms)
         return arms
 
     def learn_many(self, scopes: ArrayLike | None, features: ArrayLike, rewards: ArrayLike) -> list[tuple[int, Change]]:
@@ -192,15 +191,11 @@ class ManyScopes:
         """
         if self._gpu is not None:
             return self._gpu.learn(scopes, features, rewards)
-        who = np.arange(self.size) if scopes is None else as_scopes(scopes, self.size)
-        arms, _ = as_offsets(features, np.ones(len(who), dtype=np.int64), len(who), self.dim)
-        values = as_rewards(rewards, len(who), *self._bounds)
-        check_squares(arms, self._shelf.largest_square(), self.threads)
+        who = self._who(scopes)
+        arms, values = self._as_lessons(who, features, rewards)
         status = np.full(len(who), many.LEFT)
         found = self._teach(who, status, lambda order, part: self._shelf.learn(who, arms, values, order, status, part))
-        if (bad := np.flatnonzero(status < 0)).size:
-            why = not_usable(f"reward {bad[0]}", int(who[bad[0]]), arms[bad[0]])
-            raise NotLearned(f"{why}; {bad.size} of {len(who)} rewards were not learned", bad.tolist(), found)
+        self._check_learned(who, arms, status, found)
         return found
 
     def step_many(
@@ -213,7 +208,7 @@ class ManyScopes:
     ) -> tuple[list[tuple[int, Change]], Ints]:
         """Learn the last rewards, then choose the next arms: `learn_many` and `choose_many` for the same scopes.
 
-        On a GPU this is one pass over the arrays instead of two.
+        This is one pass over the arrays instead of two, unless a scope occurs twice.
 
         Raises
         ------
@@ -224,10 +219,21 @@ class ManyScopes:
         """
         if self._gpu is not None:
             return self._gpu.step(scopes, played, rewards, features, counts)
-        who = np.arange(self.size) if scopes is None else as_scopes(scopes, self.size)
-        pools, _ = as_offsets(features, counts, len(who), self.dim)
-        check_squares(pools, self._shelf.largest_square(), self.threads)
-        return self.learn_many(scopes, played, rewards), self.choose_many(scopes, features, counts)
+        who, shelf = self._who(scopes), self._shelf
+        pools, offsets = as_offsets(features, counts, len(who), self.dim)
+        check_squares(pools, shelf.largest_square(), self.threads)
+        if not are_different(who):  # a scope learns all its rewards before it chooses
+            return self.learn_many(who, played, rewards), self.choose_many(who, features, counts)
+        lessons, values = self._as_lessons(who, played, rewards)
+        status, arms = np.full(len(who), many.LEFT), np.full(len(who), many.NOT_ASKED)
+        found = self._teach(
+            who,
+            status,
+            lambda order, part: shelf.step(who, lessons, values, pools, offsets, order, status, arms, part),
+        )
+        self._check_learned(who, lessons, status, found)
+        self._choose(who, pools, offsets, np.zeros_like(who), np.flatnonzero(arms == many.NOT_ASKED), arms)
+        return found, arms
 
     def policy_of(self, scope: int) -> Any:
         """The policy of a scope as an object of its own, such as `PerScope.policy_of` returns."""
@@ -281,6 +287,29 @@ class ManyScopes:
             scopes, status, lambda order, part: self._shelf.replay(scopes, events, order, arms, status, part)
         )
         return arms, status, found
+
+    def _who(self, scopes: ArrayLike | None) -> Ints:
+        return np.arange(self.size) if scopes is None else as_scopes(scopes, self.size)
+
+    def _as_lessons(self, who: Ints, features: ArrayLike, rewards: ArrayLike) -> tuple[Floats, Floats]:
+        """Features of arms that were played, one for each of these scopes, and their rewards, or ValueError."""
+        arms = as_lines(features, len(who), self.dim)
+        values = as_rewards(rewards, len(who), *self._bounds)
+        check_squares(arms, self._shelf.largest_square(), self.threads)
+        return arms, values
+
+    def _choose(self, who: Ints, pools: Floats, offsets: Ints, pending: Ints, order: Ints, arms: Ints) -> None:
+        """Write the choices for the decisions in `order` into `arms`; ValueError if not all of `arms` are choices."""
+        shelf = self._shelf
+        share_out(lambda part: shelf.choose(who, pools, offsets, pending, order, arms, part), who[order], self.threads)
+        if (bad := np.flatnonzero(arms < 0)).size:
+            raise not_usable(f"decision {bad[0]}", int(who[bad[0]]), pools[offsets[bad[0]] : offsets[bad[0] + 1]])
+
+    @staticmethod
+    def _check_learned(who: Ints, arms: Floats, status: Ints, found: list[tuple[int, Change]]) -> None:
+        if (bad := np.flatnonzero(status < 0)).size:
+            why = not_usable(f"reward {bad[0]}", int(who[bad[0]]), arms[bad[0]])
+            raise NotLearned(f"{why}; {bad.size} of {len(who)} rewards were not learned", bad.tolist(), found)
 
     def _only_on_cpu(self, what: str) -> None:
         if self._gpu is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,15 @@ from driftbandit.core import Change, Floats, Ints
 from driftbandit.state import ChangeLog, as_arrays
 
 Arrays = Mapping[str, NDArray[Any]]
+
+
+class Loops(NamedTuple):
+    """The compiled loops of a kind of policy; see `kernels.many`."""
+
+    choose: Any
+    learn: Any
+    step: Any
+    replay: Any
 
 
 class Shelf(Turns, ABC):
@@ -39,8 +48,7 @@ class Shelf(Turns, ABC):
     draws = False
     """Whether choosing changes a policy, so that the order of a scope's choices matters."""
 
-    loops: tuple[Any, Any, Any]
-    """The compiled loops that choose, learn and replay; see `kernels.many`."""
+    loops: Loops
 
     def __init__(self, policy: Any, size: int) -> None:
         self.policy = copy.deepcopy(policy)
@@ -163,15 +171,32 @@ class Shelf(Turns, ABC):
         self, scopes: Ints, features: Floats, offsets: Ints, pending: Ints, order: Ints, arms: Ints, part: slice
     ) -> None:
         """Write the choices for a part of `order` into `arms`."""
-        self.loops[0](self.state, scopes, features, offsets, pending, order, arms, part.start, part.stop)
+        self.loops.choose(self.state, scopes, features, offsets, pending, order, arms, part.start, part.stop)
 
     def learn(self, scopes: Ints, features: Floats, rewards: Floats, order: Ints, status: Ints, part: slice) -> None:
         """Learn the rewards of a part of `order`; see `kernels.many` for `status`."""
-        self.loops[1](self.state, scopes, features, rewards, order, status, part.start, part.stop)
+        self.loops.learn(self.state, scopes, features, rewards, order, status, part.start, part.stop)
+
+    def step(
+        self,
+        scopes: Ints,
+        played: Floats,
+        rewards: Floats,
+        features: Floats,
+        offsets: Ints,
+        order: Ints,
+        status: Ints,
+        arms: Ints,
+        part: slice,
+    ) -> None:
+        """Learn the rewards of a part of `order`, of different scopes, and write what they play next into `arms`."""
+        self.loops.step(
+            self.state, scopes, played, rewards, features, offsets, order, status, arms, part.start, part.stop
+        )
 
     def replay(self, scopes: Ints, events: tuple[Any, ...], order: Ints, arms: Ints, status: Ints, part: slice) -> None:
         """Replay the events of a part of `order`; `events` are as in `kernels.many.replay_in_turn`."""
-        self.loops[2](self.state, scopes, *events, self.draws, order, arms, status, part.start, part.stop)
+        self.loops.replay(self.state, scopes, *events, self.draws, order, arms, status, part.start, part.stop)
 
 
 def repeated(array: NDArray[Any], size: int) -> NDArray[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 
@@ -21,7 +21,9 @@ def default_threads() -> int:
     return 1 if multiprocessing.parent_process() is not None else os.cpu_count() or 1
 
 
-def share_out(work: Callable[[slice], None], owners: Ints, threads: int, smallest: int = _SMALLEST_PART) -> None:
+def share_out(
+    work: Callable[[slice], None], owners: Ints | Sequence[int], threads: int, smallest: int = _SMALLEST_PART
+) -> None:
     """Call `work` with parts of `owners`, in which equal values lie together and are never in two parts.
 
     A part has at least `smallest` items, and there are no more helpers than parts.

@@ -70,3 +70,9 @@ def by_scope(scopes: Ints) -> Ints:
     if len(scopes) and (scopes[1:] > scopes[:-1]).all():
         return np.arange(len(scopes))
     return np.argsort(scopes, kind="stable")
+
+
+def are_different(scopes: Ints) -> bool:
+    """Whether no scope occurs twice."""
+    in_order = scopes[by_scope(scopes)]
+    return bool((in_order[1:] != in_order[:-1]).all())

@@ -11,13 +11,14 @@ import multiprocessing
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from driftbandit.batch import ManyScopes
 from driftbandit.benchmarks.options import no_options
-from driftbandit.core import Floats
+from driftbandit.core import Floats, Ints
 from driftbandit.evaluation.results import Table
 from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
 from driftbandit.policies.choosing_memory.driftucb import DriftUCB
@@ -28,6 +29,7 @@ from driftbandit.policies.scoped.per_scope import PerScope
 THREADS = (1, 2)
 LOOP = "PerScope, one by one"
 ONE_PROGRAM, TWO_PROGRAMS = "one program", "two programs"
+APART = "in two calls"
 _NOISE = 0.1
 _TRAINING = 300
 _REPEATS = 3
@@ -42,20 +44,33 @@ POLICIES: dict[str, Callable[[int], Any]] = {
 }
 
 
+class Round(NamedTuple):
+    """What everyone learns, the arms that they played last and their rewards, and the pools for their next choices."""
+
+    played: Floats
+    rewards: Floats
+    pools: Floats
+
+
 class World:
     """Scopes with the taste that `trained` policies have learned; pools repeat after a few rounds."""
 
     def __init__(self, dim: int, arms: int, scopes: int, seed: int) -> None:
-        self.rng = np.random.default_rng([seed, dim, arms, scopes])
-        self.scopes = np.arange(scopes)
-        self.taste = _taste(dim, seed)
-        self.pools = [_unit(self.rng.standard_normal((scopes, arms, dim))) for _ in range(2)]
+        self._rng = np.random.default_rng([seed, dim, arms, scopes])
+        self._scopes, self._turn = np.arange(scopes), 0
+        self._taste = _taste(dim, seed)
+        self._pools = [_unit(self._rng.standard_normal((scopes, arms, dim))) for _ in range(2)]
 
-    def rewards(self, played: Floats) -> Floats:
-        """Rewards of the arms that were played, one per scope."""
-        noise = _NOISE * self.rng.standard_normal(len(played))
-        paid: Floats = played @ self.taste + noise
-        return paid
+    def round(self, arms: Ints) -> Round:
+        """The round in which the rewards of these arms come, one per scope, of the pools before."""
+        played = self._pools[self._turn][self._scopes, arms]
+        self._turn = (self._turn + 1) % len(self._pools)
+        rewards = played @ self._taste + _NOISE * self._rng.standard_normal(len(played))
+        return Round(played, rewards, self._pools[self._turn])
+
+
+Answer = tuple[float, Ints]
+"""The seconds that a round took, and the arms that were chosen."""
 
 
 def _unit(vectors: Floats) -> Floats:
@@ -77,34 +92,39 @@ def _trained(build: Callable[[int], Any], dim: int, seed: int) -> Any:
     return policy
 
 
-def _loop(store: PerScope, world: World, pools: Floats) -> float:
-    rows = list(pools)
+def _one_by_one(store: PerScope, given: Round) -> Answer:
+    lines, rewards, pools = list(given.played), given.rewards.tolist(), list(given.pools)
+    arms = []
     started = time.perf_counter()
-    arms = [store.choose(pool, scope=scope) for scope, pool in enumerate(rows)]
-    between = time.perf_counter()
-    played = pools[world.scopes, arms]
-    rewards, lines = world.rewards(played).tolist(), list(played)
-    again = time.perf_counter()
-    for scope, (x, reward) in enumerate(zip(lines, rewards, strict=True)):
+    for scope, (x, reward, pool) in enumerate(zip(lines, rewards, pools, strict=True)):
         store.learn(x, reward, scope=scope)
-    return time.perf_counter() - again + between - started
+        arms.append(store.choose(pool, scope=scope))
+    return time.perf_counter() - started, np.array(arms)
 
 
-def at_once(store: ManyScopes, world: World, pools: Floats) -> float:
-    """Choose for all scopes and learn their rewards; the seconds that this took."""
+def at_once(store: ManyScopes, given: Round) -> Answer:
+    """Learn from all scopes and choose for them, in one call."""
     started = time.perf_counter()
-    arms = store.choose_many(world.scopes, pools)
-    between = time.perf_counter()
-    played = pools[world.scopes, arms]
-    rewards = world.rewards(played)
-    again = time.perf_counter()
-    store.learn_many(world.scopes, played, rewards)
-    return time.perf_counter() - again + between - started
+    _, arms = store.step_many(None, *given)
+    return time.perf_counter() - started, arms
 
 
-def _play(store: ManyScopes, world: World) -> float:
-    """Play `_ROUNDS` rounds; the seconds that they took."""
-    return sum(at_once(store, world, world.pools[turn % len(world.pools)]) for turn in range(_ROUNDS))
+def _apart(store: ManyScopes, given: Round) -> Answer:
+    started = time.perf_counter()
+    store.learn_many(None, given.played, given.rewards)
+    arms = store.choose_many(None, given.pools)
+    return time.perf_counter() - started, arms
+
+
+def _play(ways: Mapping[str, Callable[[Round], Answer]], world: World, arms: Ints) -> tuple[dict[str, float], Ints]:
+    """Play `_ROUNDS` rounds after these arms; the seconds that each way took, and the last arms."""
+    took = dict.fromkeys(ways, 0.0)
+    for _ in range(_ROUNDS):
+        given = world.round(arms)
+        for way, answer in ways.items():
+            seconds, arms = answer(given)
+            took[way] += seconds
+    return took, arms
 
 
 _starts: list[Any] = []  # in a program: the barrier at which all wait for each other
@@ -117,11 +137,11 @@ def _meet_at(start: Any) -> None:
 def _program(name: str, dim: int, arms: int, scopes: int, seed: int) -> float:
     """A program: the seconds of its fastest run."""
     world, store = World(dim, arms, scopes, seed), ManyScopes(_trained(POLICIES[name], dim, seed), scopes, threads=1)
-    best = float("inf")
+    best, last = float("inf"), np.zeros(scopes, dtype=np.int64)
     for repeat in range(1 + _REPEATS):
         _starts[0].wait(_PATIENCE_S)
-        took = _play(store, world)
-        best = min(best, took) if repeat else best
+        took, last = _play({ONE_PROGRAM: partial(at_once, store)}, world, last)
+        best = min(best, took[ONE_PROGRAM]) if repeat else best
     return best
 
 
@@ -138,27 +158,24 @@ def _in_programs(count: int, name: str, dim: int, arms: int, scopes: int, seed: 
 def measure(
     dim: int = 25, arms: int = 10, scopes: int = 10_000, *, policies: Sequence[str] = tuple(POLICIES), seed: int = 0
 ) -> dict[str, dict[str, float]]:
-    """Microseconds per choose + learn, by policy and way: the best of some runs of eight rounds, taken in turns.
+    """Microseconds per learn + choose, by policy and way: the best of some runs of eight rounds, taken in turns.
 
     The last two ways are those of a program by itself, and of each of two at the same time.
     """
     result: dict[str, dict[str, float]] = {}
     for name in policies:
-        world = World(dim, arms, scopes, seed)
+        world, last = World(dim, arms, scopes, seed), np.zeros(scopes, dtype=np.int64)
         policy = _trained(POLICIES[name], dim, seed)
-        one_by_one = PerScope(policy)
-        stores = {f"threads: {threads}": ManyScopes(policy, scopes, threads=threads) for threads in THREADS}
-        best = dict.fromkeys([LOOP, *stores], float("inf"))
+        ways: dict[str, Callable[[Round], Answer]] = {LOOP: partial(_one_by_one, PerScope(policy))}
+        for threads in THREADS:
+            ways[f"threads: {threads}"] = partial(at_once, ManyScopes(policy, scopes, threads=threads))
+        ways[APART] = partial(_apart, ManyScopes(policy, scopes, threads=1))
+        best = dict.fromkeys(ways, float("inf"))
         for repeat in range(1 + _REPEATS):  # the first one compiles, and builds the policies
-            took = dict.fromkeys(best, 0.0)
-            for turn in range(_ROUNDS):
-                pools = world.pools[turn % len(world.pools)]
-                took[LOOP] += _loop(one_by_one, world, pools)
-                for way, store in stores.items():
-                    took[way] += at_once(store, world, pools)
+            took, last = _play(ways, world, last)
             if repeat:
-                best = {way: min(best[way], took[way]) for way in best}
-        del one_by_one, stores, store  # their arrays may fill the memory
+                best = {way: min(best[way], took[way]) for way in ways}
+        ways.clear()  # their arrays may fill the memory
         for count, way in enumerate((ONE_PROGRAM, TWO_PROGRAMS), 1):
             best[way] = _in_programs(count, name, dim, arms, scopes, seed)
         result[name] = {way: 1e6 * seconds / (scopes * _ROUNDS) for way, seconds in best.items()}
@@ -171,8 +188,8 @@ def many_scopes_table(
     """Microseconds, and ratios."""
     one, two = (f"threads: {threads}" for threads in THREADS)
     return Table(
-        f"Many scopes at once: microseconds per choose + learn of one of {scopes:,} scopes, d={dim}, K={arms}",
-        ("policy", LOOP, "one thread", "two threads", "loop / one thread", "one / two threads", TWO_PROGRAMS),
+        f"Many scopes at once: microseconds per learn + choose of one of {scopes:,} scopes, d={dim}, K={arms}",
+        ("policy", LOOP, "one thread", "two threads", "loop / one thread", "one / two threads", TWO_PROGRAMS, APART),
         tuple(
             (
                 name,
@@ -180,12 +197,15 @@ def many_scopes_table(
                 f"{row[LOOP] / row[one]:.1f}×",
                 f"{row[one] / row[two]:.2f}×",
                 f"{2.0 * row[ONE_PROGRAM] / row[TWO_PROGRAMS]:.2f}×",
+                f"{row[APART]:.2f}",
             )
             for name, row in times.items()
         ),
-        f"Every scope begins with a policy that has learned {_TRAINING} rewards. Best of {_REPEATS} runs of {_ROUNDS} "
-        "rounds over all scopes, taken in turns in one process. The last column says how much more two programs do "
-        "than one in the same time; they have one thread each and share nothing: what a second thread can add here.",
+        f"Every scope begins with a policy that has learned {_TRAINING} rewards. One by one, each scope learns and "
+        f"then chooses; threads do so in step_many. Best of {_REPEATS} runs of {_ROUNDS} rounds over all scopes, in "
+        "turns in one process. Two programs: how much more they do than one in the same time; they have one thread "
+        "each and share nothing: this is what a second thread can add here. In two calls: learn_many for all "
+        "scopes, then choose_many, on one thread.",
     )
 
 

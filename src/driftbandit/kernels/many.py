@@ -1,6 +1,6 @@
-"""Many scopes, each with a policy of its own, in flat arrays: choose for all, learn from all, replay a log.
+"""Many scopes, each with a policy of its own, in flat arrays: choose for all, learn from all, both, replay a log.
 
-The three loops are templates. What they ask of a policy, `ask` and `tell`, is filled in for each kind: the same kernels
+The four loops are templates. What they ask of a policy, `ask` and `tell`, is filled in for each kind: the same kernels
 that a policy object calls, on row s of the arrays in `state`, so that the answers are the same bit for bit.
 
 Threads call a loop with ranges of `order`, which lists the items scope by scope; no scope is in two ranges.
@@ -25,8 +25,8 @@ LEARNED, CHANGED, FULL, LEFT = range(4)
 """What became of a reward: it was learned; it was, and what it revealed must be dealt with before its scope goes on; it
 was not, because its scope needs more room; it was left, because its scope waits for one of these."""
 
-NOT_USABLE = -1
-"""The answer for features that are not finite or too large."""
+NOT_USABLE, NOT_ASKED = -1, -2
+"""The answers for features that are not finite or too large, and where nobody was asked."""
 
 
 def ask(state: Any, scope: int, following: int, pool: Floats, pending: int) -> int:
@@ -42,6 +42,12 @@ def tell(state: Any, scope: int, following: int, x: Floats, reward: float) -> in
     raise NotImplementedError
 
 
+@jit_inside
+def _fetch_pool(features: Floats, offsets: Ints, item: int) -> None:
+    dim = features.shape[1]
+    fetch(features, offsets[item] * dim, (offsets[item + 1] - offsets[item]) * dim)
+
+
 def choose_in_turn(
     state: Any,
     scopes: Ints,
@@ -54,11 +60,10 @@ def choose_in_turn(
     stop: int,
 ) -> None:
     """Write into ``arms[i]`` what scope ``scopes[i]`` plays among ``features[offsets[i]:offsets[i + 1]]``."""
-    dim = features.shape[1]
     for k in range(start, stop):
         i = order[k]
         following = order[min(k + 1, stop - 1)]
-        fetch(features, offsets[following] * dim, (offsets[following + 1] - offsets[following]) * dim)
+        _fetch_pool(features, offsets, following)
         pool = features[offsets[i] : offsets[i + 1]]
         arms[i] = ask(state, scopes[i], scopes[following], pool, pending[i])
 
@@ -82,6 +87,32 @@ def learn_in_turn(
             status[i] = tell(state, scopes[i], following, features[i], rewards[i])
             if status[i] > LEARNED:
                 waits = scopes[i]
+
+
+def step_in_turn(
+    state: Any,
+    scopes: Ints,
+    played: Floats,
+    rewards: Floats,
+    features: Floats,
+    offsets: Ints,
+    order: Ints,
+    status: Ints,
+    arms: Ints,
+    start: int,
+    stop: int,
+) -> None:
+    """Learn as `learn_in_turn` does and, what was learned being at hand, choose as `choose_in_turn` does.
+
+    Nobody is asked whose reward was not learned or changed something. No scope occurs twice.
+    """
+    for k in range(start, stop):
+        i = order[k]
+        following = order[min(k + 1, stop - 1)]
+        _fetch_pool(features, offsets, following)
+        status[i] = tell(state, scopes[i], scopes[following], played[i], rewards[i])
+        if status[i] == LEARNED:
+            arms[i] = ask(state, scopes[i], scopes[i], features[offsets[i] : offsets[i + 1]], 0)
 
 
 def replay_in_turn(
@@ -238,6 +269,10 @@ choose_driftucb = _filled(choose_in_turn, "driftucb", ask=_ask_driftucb)
 learn_ridge = _filled(learn_in_turn, "ridge", tell=_tell_ridge)
 learn_dlinucb = _filled(learn_in_turn, "dlinucb", tell=_tell_dlinucb)
 learn_driftucb = _filled(learn_in_turn, "driftucb", tell=_tell_driftucb)
+step_linucb = _filled(step_in_turn, "linucb", ask=_ask_linucb, tell=_tell_ridge)
+step_lints = _filled(step_in_turn, "lints", ask=_ask_lints, tell=_tell_ridge)
+step_dlinucb = _filled(step_in_turn, "dlinucb", ask=_ask_dlinucb, tell=_tell_dlinucb)
+step_driftucb = _filled(step_in_turn, "driftucb", ask=_ask_driftucb, tell=_tell_driftucb)
 replay_linucb = _filled(replay_in_turn, "linucb", ask=_ask_linucb, tell=_tell_ridge)
 replay_lints = _filled(replay_in_turn, "lints", ask=_ask_lints, tell=_tell_ridge)
 replay_dlinucb = _filled(replay_in_turn, "dlinucb", ask=_ask_dlinucb, tell=_tell_dlinucb)

@@ -13,8 +13,8 @@ OUTSIDE, AT, FIRST = 7.0, 3, 2  # numbers that are no part of anything, and plac
 
 
 @jit
-def product(numbers, at, d, x, z, first):
-    tiles.product(numbers, at, d, x, z, first)
+def product(numbers, at, d, x, z, first, ahead):
+    tiles.product(numbers, at, d, x, z, first, ahead)
 
 
 @jit
@@ -62,11 +62,12 @@ def test_where_entries_stand(d):
             assert numbers[tiles.entry_at(d, i, j)] == matrix[i, j]
 
 
+@pytest.mark.parametrize("ahead", [0, 1000])
 @pytest.mark.parametrize("d", DIMS)
-def test_products(d):
+def test_products(d, ahead):
     matrix, x = symmetric(d), np.random.default_rng(0).standard_normal(d)
     numbers, z = framed(tiled(matrix)), framed(np.full(len(whole(x)), 9.0), FIRST)
-    product(numbers, AT, d, whole(x), z, FIRST)
+    product(numbers, AT, d, whole(x), z, FIRST, ahead)
     np.testing.assert_allclose(z, framed(whole(matrix @ x), FIRST), atol=1e-12)
     assert (numbers == framed(tiled(matrix))).all()
 

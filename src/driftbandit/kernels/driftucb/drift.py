@@ -39,7 +39,6 @@ from driftbandit.kernels.driftucb.rows import (
     STEADY,
     THETA,
     absorb,
-    fetch_row,
     multiply,
     note_trace,
     row_size,
@@ -359,9 +358,8 @@ def _learn_models(
     at_once = models if models * width <= _FAST else 1
     for last in range(models, 0, -at_once):  # the elder comes last, as experts revert to what it was
         for m in range(last - at_once, last):
-            fetch_row(rows, m * width, ahead, width)
             drift = drift_of(keep[m - EXPERTS], memo) if m >= EXPERTS else STEADY
-            means[m], squares[m] = multiply(rows, m * width, 0, d, drift, lifted, x, z, m * length)
+            means[m], squares[m] = multiply(rows, m * width, 0, d, drift, lifted, x, z, m * length, ahead)
         for m in range(last - 1, last - at_once - 1, -1):
             drift = drift_of(keep[m - EXPERTS], memo) if m >= EXPERTS else STEADY
             least = noise if m >= EXPERTS else 1.0

@@ -61,14 +61,26 @@ def variance_at(d: int, i: int) -> int:
 
 @jit_inside
 def multiply(
-    rows: Floats, at: int, towards: int, d: int, drift: Drift, lifted: Floats, x: Floats, z: Floats, first: int
+    rows: Floats,
+    at: int,
+    towards: int,
+    d: int,
+    drift: Drift,
+    lifted: Floats,
+    x: Floats,
+    z: Floats,
+    first: int,
+    ahead: int,
 ) -> tuple[float, float]:
     """Let a row drift, but for what `absorb` will store, and write M x into z; returns theta'x and x' M x.
 
     The rows begin at the places `at` and, of that to whose weights it drifts, `towards`; z begins at the place `first`
-    of its array. `lifted` is diag(sizes) x, see `absorb`.
+    of its array. `lifted` is diag(sizes) x, see `absorb`. Meanwhile the row that lies `ahead` numbers behind this one
+    is fetched, as it is needed next; none if that is 0.
     """
-    product(rows, at + matrix_at(d), d, x, z, first)
+    if ahead != 0:
+        fetch(rows, at + ahead, matrix_at(d))
+    product(rows, at + matrix_at(d), d, x, z, first, ahead)
     return expect(rows, at + THETA, towards + THETA, drift, z, first, lifted, x)
 
 
@@ -114,7 +126,7 @@ def fetch_row(rows: Floats, at: int, ahead: int, width: int) -> None:
 @jit
 def learn(rows: Floats, at: int, d: int, x: Floats, reward: float, z: Floats) -> tuple[float, float]:
     """Let the row that begins at the place `at` learn a reward; returns the error and 1 + x' M x, where M = A^-1."""
-    mean, square = multiply(rows, at, at, d, STEADY, x, x, z, 0)
+    mean, square = multiply(rows, at, at, d, STEADY, x, x, z, 0, 0)
     error, width = reward - mean, 1.0 + max(square, 0.0)
     absorb(rows, at, at, d, STEADY, x, 0, z, 0, error, width)
     return error, width
@@ -129,7 +141,7 @@ def square(row: Floats, x: Floats) -> float:
     copy_into(room, x)
     for i in range(d, length):
         room[i] = 0.0
-    product(row, matrix_at(d), d, room[:length], room, length)
+    product(row, matrix_at(d), d, room[:length], room, length, 0)
     found = max(dot(room, 0, room, length, length), 0.0)
     hold(owned)
     return found

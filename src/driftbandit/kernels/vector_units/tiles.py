@@ -21,7 +21,7 @@ from numba.core import types
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import jit_inside
 from driftbandit.kernels.vector_units.instructions import INT, LINES, MANY_REGISTERS, WIDTH, Meet, Writer, compiled_as
-from driftbandit.kernels.vector_units.vectors import clear, padded
+from driftbandit.kernels.vector_units.vectors import clear, fetch, padded
 
 _PLACE = types.intp
 _AT_ONCE = WIDTH if MANY_REGISTERS else LINES
@@ -93,14 +93,22 @@ class TileLines:
 
 
 @jit_inside
-def product(numbers: Floats, at: int, d: int, x: Floats, z: Floats, first: int) -> None:
-    """Write M x into z, where M begins at the place `at`, and z at the place `first` of its array."""
+def product(numbers: Floats, at: int, d: int, x: Floats, z: Floats, first: int, ahead: int) -> None:
+    """Write M x into z, where M begins at the place `at`, and z at the place `first` of its array.
+
+    Unless `ahead` is 0, the matrix that lies so many numbers behind M is fetched, each group of lines when its turn
+    comes here: the processor waits when it is asked for more at a time.
+    """
     clear(z, first, padded(d))
-    whole = d - d % WIDTH
+    whole, next_at = d - d % WIDTH, at + ahead
     for i in range(0, whole, WIDTH):
+        if ahead != 0:
+            fetch(numbers, next_at + group_at(i), WIDTH * (i + WIDTH))
         for k in range(0, WIDTH, _AT_ONCE):
             _meet_lines(numbers, at + group_at(i), i, k, x, z, first)
     if d > whole:
+        if ahead != 0:
+            fetch(numbers, next_at + group_at(whole), (d - whole) * (whole + WIDTH))
         _meet_rest(numbers, at + group_at(whole), whole, d - whole, x, z, first)
 
 
