@@ -1,5 +1,6 @@
 """The command line as a whole: help, errors in one line, the installed script."""
 
+import errno
 import json
 import os
 import re
@@ -172,6 +173,25 @@ def test_the_script_fails_in_one_line():
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
     assert done.stderr.startswith("error: policies: unknown 'nobody'; ")
+
+
+@pytest.mark.parametrize("how", [[], ["--json"]])
+def test_a_reader_that_has_read_enough_is_told_nothing(how):
+    process = subprocess.Popen([SCRIPT, "policies", *how], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.close()
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 1
+
+
+def test_another_broken_pipe_is_an_error(monkeypatch):
+    def break_off(*_, **__):
+        raise BrokenPipeError(errno.EPIPE, "the other side is gone")
+
+    monkeypatch.setattr("driftbandit.cli.contests.deliver", break_off)
+    result = run("compare", *SMALL)
+    assert result.exit_code == 2
+    assert result.stderr.startswith("error: [Errno 32] the other side is gone")
 
 
 def test_ctrl_c_stops_and_the_same_command_continues(tmp_path):

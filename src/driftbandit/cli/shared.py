@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import UnsupportedOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -56,15 +58,22 @@ def friendly_errors() -> Iterator[None]:
     """Turn errors that the user can fix into one line without a traceback."""
     try:
         yield
-    except BrokenPipeError as error:  # the reader, such as `head`, stopped reading
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit from error
     except (ValueError, OSError, ImportError) as error:  # ImportError: an extra is not installed
+        if isinstance(error, BrokenPipeError) and _reader_left():
+            raise  # Typer ends in silence, with 1
         typer.secho(f"error: {' '.join(str(error).splitlines())}", fg="red", err=True)
         raise typer.Exit(2) from error
     except KeyboardInterrupt as error:
         typer.secho("stopped; the same command continues where it was", fg="yellow", err=True)
         raise typer.Exit(130) from error
+
+
+def _reader_left() -> bool:
+    """Whether whoever read standard output, such as `head`, has stopped; else it is another pipe that broke."""
+    poll = select.poll()
+    with suppress(UnsupportedOperation):  # no file at all
+        poll.register(sys.stdout, select.POLLOUT)
+    return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 
 # Columns of a page if there is no terminal.

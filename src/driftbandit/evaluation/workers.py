@@ -8,8 +8,10 @@ import os
 import pickle
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from typing import Literal, TypeVar, get_args
 
 from driftbandit.core import as_count
@@ -92,22 +94,53 @@ def work_off(
     total, finished, runs_of :
         What the progress bar counts: all runs, runs already done, and runs per job.
     """
-    workers: Iterator[list[Job]] | None = None
-    if on == "ray" and jobs:
-        from driftbandit.evaluation.on_ray import run_on_ray  # noqa: PLC0415 - which needs a part of this module
+    with _ctrl_c_noted() as check:
+        workers: Iterator[list[Job]] | None = None
+        if on == "ray" and jobs:
+            from driftbandit.evaluation.on_ray import run_on_ray  # noqa: PLC0415 - which needs a part of this module
 
-        workers = run_on_ray(jobs, work, folder=folder, shared=shared, most=processes)
-    elif as_processes(processes) > 1 and len(jobs) > 1:
-        workers = _in_parallel(jobs, work, folder, shared, as_processes(processes))
-    if workers:
-        next(workers)  # starts the workers before the bar starts a thread
-    with progress_bar("playing", wanted=progress, unit="runs") as show:
-        show(finished, total)
-        for done in workers or ([_after(work, job, folder, *shared(job))] for job in jobs):
-            for job in done:
-                finished += runs_of(job)
-                show(finished, total)
-                yield job
+            workers = run_on_ray(jobs, work, folder=folder, shared=shared, most=processes)
+        elif as_processes(processes) > 1 and len(jobs) > 1:
+            workers = _in_parallel(jobs, work, folder, shared, as_processes(processes))
+        if workers:
+            next(workers)  # starts the workers before the bar starts a thread
+        with progress_bar("playing", wanted=progress, unit="runs") as show:
+            show(finished, total)
+            for done in workers or ([_after(work, job, folder, *shared(job))] for job in jobs):
+                for job in done:
+                    finished += runs_of(job)
+                    show(finished, total)
+                    yield job
+                    check()
+
+
+@contextmanager
+def _ctrl_c_noted() -> Iterator[Callable[[], None]]:
+    """Note a Ctrl-C while the block runs, and yield a function that raises it if it came.
+
+    It is raised when it comes, but may never arrive: Python drops exceptions in some callbacks of an import, and
+    libraries in compiled code drop those of modules that they can do without.
+    """
+    pressed = False
+
+    def note(number: int, frame: object) -> None:
+        nonlocal pressed
+        pressed = True
+        raise KeyboardInterrupt
+
+    def check() -> None:
+        if pressed:
+            raise KeyboardInterrupt
+
+    in_main = threading.current_thread() is threading.main_thread()
+    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield check  # somebody else's
+        return
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield check
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _after(work: Callable[..., object], job: Job, folder: str, *shared: object) -> Job:
@@ -134,8 +167,8 @@ def _in_parallel(
     with ProcessPoolExecutor(
         min(processes, len(jobs)), context, initializer=_follow_parent, initargs=(NOTICE.share(context),)
     ) as pool:
-        futures = [pool.submit(_after, work, job, folder, *shared(job)) for job in jobs]
         try:
+            futures = [pool.submit(_after, work, job, folder, *shared(job)) for job in jobs]
             yield []
             for future in as_completed(futures):
                 yield [future.result()]
