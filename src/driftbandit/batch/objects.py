@@ -28,8 +28,8 @@ from driftbandit.policies.linear.linucb import LinUCB
 
 _MOST_THREADS = 8  # more do not pay for as many rewards as come at a time
 _PART = 200_000  # multiplications that are worth handing to a thread
-_CHOICES = 20_000_000  # multiplications from which on it pays to gather choices, and
-_REWARDS = 2_000_000  # rewards; benchmarks/policy_objects.py
+_CHOICE, _CHOICES = 20_000, 30_000_000  # multiplications from which on it pays to gather choices: of each, and of all
+_REWARDS = 20_000  # numbers of features from which on it pays to gather rewards; see benchmarks/policy_objects.py
 
 
 class Lesson(NamedTuple):
@@ -59,6 +59,9 @@ class _Objects(Turns, ABC):
     models: ClassVar[int]
     """About how many models learn a reward."""
 
+    effort: ClassVar[int]
+    """How long a reward takes, by itself, beside one of LinUCB."""
+
     loops: tuple[Any, Any]
     """The compiled loops that choose and learn; see `kernels.scattered`."""
 
@@ -86,7 +89,7 @@ class _Objects(Turns, ABC):
 
 
 class _LinearObjects(_Objects):
-    models = 1
+    models = effort = 1
     loops = scattered.choose_linucb, scattered.learn_ridge
 
     def __init__(self, policies: Sequence[LinUCB | LinTS]) -> None:
@@ -105,7 +108,7 @@ class _LinearObjects(_Objects):
 
 
 class _DriftUCBObjects(_Objects):
-    models = 12
+    models, effort = 12, 2
     loops = scattered.choose_driftucb, scattered.learn_driftucb
 
     def __init__(self, policies: Sequence[DriftUCB]) -> None:
@@ -167,13 +170,23 @@ def chooses_in_crowds(policy: Any) -> bool:
 
 
 def pays_to_choose(policy: Any, choices: int, arms: int) -> bool:
-    """Whether so many choices, among so many arms in all, are enough work for several threads."""
-    return bool((choices * _KINDS[type(policy)].models + arms) * policy.dim**2 >= _CHOICES)
+    """Whether so many choices, among so many arms in all, are enough work for several threads.
+
+    >>> [pays_to_choose(DriftUCB(25), choices, choices * 100) for choices in (479, 480)]
+    [False, True]
+    >>> pays_to_choose(DriftUCB(25), 10_000, 10_000 * 10)  # to gather them takes longer
+    False
+    """
+    return bool(arms * policy.dim**2 >= max(_CHOICES, choices * _CHOICE))
 
 
 def pays_to_learn(policy: Any, rewards: int) -> bool:
-    """Whether so many rewards are enough work for several threads."""
-    return bool(rewards * _KINDS[type(policy)].models * policy.dim**2 >= _REWARDS)
+    """Whether so many rewards are enough work for several threads.
+
+    >>> [pays_to_learn(policy, 400) for policy in (LinUCB(25), DriftUCB(25), LinUCB(100))]
+    [False, True, True]
+    """
+    return bool(rewards * policy.dim * _KINDS[type(policy)].effort >= _REWARDS)
 
 
 def choose_each(

@@ -34,6 +34,7 @@ def ahead(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     monkeypatch.setattr(learner, "choose_each", counting)
     monkeypatch.setattr(objects, "_PART", 1)
     monkeypatch.setattr(objects, "_CHOICES", 0)
+    monkeypatch.setattr(objects, "_CHOICE", 0)
     return sizes
 
 

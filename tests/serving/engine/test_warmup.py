@@ -35,7 +35,7 @@ from driftbandit.serving.loop.events import Catalogued, Configured
 from driftbandit.serving.loop.loop import Loop
 from driftbandit.serving.engine.warmup import rehearse
 from driftbandit.batch import objects
-objects._CHOICES = objects._REWARDS = 0
+objects._CHOICE = objects._CHOICES = objects._REWARDS = 0
 
 def versions():
     found = [d for d in gc.get_objects() if isinstance(d, Dispatcher)]
