@@ -77,9 +77,37 @@ def test_scopes_that_differ_take_one_pass(kind, monkeypatch):
     pools = np.tile(np.eye(DIM), (3, 1, 1))
     store.step_many(None, pools[:, 0], np.ones(3), pools)
     loops = store._shelf.loops
-    monkeypatch.setattr(store._shelf, "loops", loops._replace(learn=fail, choose=lambda *call: call[-1] and fail()))
+    unasked = loops._replace(learn=fail, choose=lambda *call: call[-1] and fail())  # for no decisions at all, it may
+    monkeypatch.setattr(type(store._shelf), "loops", unasked)
     _, arms = store.step_many([2, 0], pools[:2, 0], np.ones(2), pools[:2])
     assert (arms != many.NOT_ASKED).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nobody_is_asked(kind):
+    changes, arms = ManyScopes(KINDS[kind](), 2).step_many([], np.zeros((0, DIM)), [], np.zeros((0, 3, DIM)))
+    assert (changes, arms.tolist()) == ([], [])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_compiled_loops_are_not_pickled(kind):
+    assert "loops" not in vars(ManyScopes(KINDS[kind](), 2)._shelf)
+
+
+@pytest.mark.parametrize("repeats", [False, True])
+@pytest.mark.parametrize(
+    ("played", "message"),
+    [
+        (np.ones((3, DIM)), "played: expected 2 rows, got 3"),
+        (np.ones((2, DIM + 1)), "played: expected shape"),
+        (np.full((2, DIM), np.nan), "played: expected finite values"),
+    ],
+)
+def test_errors_say_which_argument_is_wrong(played, message, repeats):
+    store = ManyScopes(DriftUCB(DIM), 2)
+    with pytest.raises(ValueError, match=message):
+        store.step_many([0, 0] if repeats else [0, 1], played, [1.0, 1.0], np.ones((2, 1, DIM)))
+    assert store.rounds.tolist() == [0, 0]
 
 
 def experienced():

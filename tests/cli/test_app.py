@@ -1,6 +1,7 @@
 """The command line as a whole: help, errors in one line, the installed script."""
 
 import errno
+import io
 import json
 import os
 import re
@@ -11,10 +12,12 @@ import time
 from pathlib import Path
 
 import pytest
+import typer
 
 from cli.commands import COMMANDS, SMALL, run, succeed
 from driftbandit import __version__
 from driftbandit.cli import app
+from driftbandit.cli.shared import friendly_errors
 from driftbandit.policies.registry import REGISTRY
 
 SCRIPT = str(Path(sys.executable).with_name("driftbandit"))
@@ -184,14 +187,17 @@ def test_a_reader_that_has_read_enough_is_told_nothing(how):
     assert process.wait(timeout=60) == 1
 
 
-def test_another_broken_pipe_is_an_error(monkeypatch):
-    def break_off(*_, **__):
-        raise BrokenPipeError(errno.EPIPE, "the other side is gone")
-
-    monkeypatch.setattr("driftbandit.cli.contests.deliver", break_off)
-    result = run("compare", *SMALL)
-    assert result.exit_code == 2
-    assert result.stderr.startswith("error: [Errno 32] the other side is gone")
+@pytest.mark.parametrize("stdout", ["as it is", "closed", "none"])
+def test_another_broken_pipe_is_an_error(monkeypatch, capsys, stdout):
+    closed = io.StringIO()
+    closed.close()
+    with monkeypatch.context() as patch:
+        if stdout != "as it is":
+            patch.setattr(sys, "stdout", None if stdout == "none" else closed)
+        with pytest.raises(typer.Exit) as ended, friendly_errors():
+            raise BrokenPipeError(errno.EPIPE, "the other side is gone")
+    assert ended.value.exit_code == 2
+    assert capsys.readouterr().err == "error: [Errno 32] the other side is gone\n"
 
 
 def test_ctrl_c_stops_and_the_same_command_continues(tmp_path):

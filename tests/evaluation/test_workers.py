@@ -42,8 +42,13 @@ def test_a_ctrl_c_that_was_dropped_on_the_way_still_ends_the_work(tmp_path, proc
     jobs = jobs_in(tmp_path, processes=processes)
     next(jobs)
     drop_a_ctrl_c()
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as kept:  # as a console keeps the traceback, and what was under way
         next(jobs)
+    time.sleep(0.3)
+    played = len(list(tmp_path.iterdir()))
+    assert played < 40
+    time.sleep(0.3)
+    assert len(list(tmp_path.iterdir())) == played, kept
 
 
 def test_the_handler_of_ctrl_c_is_given_back(tmp_path):
@@ -54,6 +59,49 @@ def test_the_handler_of_ctrl_c_is_given_back(tmp_path):
         for _ in jobs_in(tmp_path, jobs=3):
             raise KeyboardInterrupt
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_handler_that_was_set_meanwhile_stays(tmp_path):
+    before = signal.getsignal(signal.SIGINT)
+    jobs = jobs_in(tmp_path, jobs=3)
+    next(jobs)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        jobs.close()
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_work_that_ends_in_another_thread_harms_nobody(tmp_path):
+    jobs = jobs_in(tmp_path, processes=1, jobs=3)
+    done, found = [next(jobs)], []
+
+    def finish():
+        done.extend(jobs)
+        found.append(True)
+
+    thread = threading.Thread(target=finish)
+    thread.start()
+    thread.join()
+    assert (done, found) == ([0, 1, 2], [True])
+    later = jobs_in(tmp_path, processes=1)
+    next(later)
+    drop_a_ctrl_c()
+    with pytest.raises(KeyboardInterrupt):
+        next(later)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_work_within_work_ends_too(tmp_path):
+    outer = jobs_in(tmp_path, processes=1)
+    next(outer)
+    inner = jobs_in(tmp_path, processes=1)
+    next(inner)
+    drop_a_ctrl_c()
+    for jobs in (inner, outer):
+        with pytest.raises(KeyboardInterrupt):
+            next(jobs)
 
 
 def test_another_handler_of_ctrl_c_is_left_alone(tmp_path):

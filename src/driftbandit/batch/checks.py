@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -18,7 +22,7 @@ class NotLearned(ValueError):
     left : list of int
         Places of these rewards in the call.
     changes : list of (int, Change)
-        What `ManyScopes.learn_many` would have returned.
+        The changes that the other rewards revealed.
     """
 
     def __init__(self, message: str, left: list[int], changes: list[tuple[int, Change]]) -> None:
@@ -70,7 +74,10 @@ def as_offsets(features: ArrayLike, counts: ArrayLike | None, length: int, dim: 
 
 
 def as_lines(features: ArrayLike, length: int, dim: int, reason: str = "") -> Floats:
-    """Turn arms one below the other into a float64 array of shape (length, dim), or raise ValueError."""
+    """Turn arms one below the other into a float64 array of shape (length, dim), or raise ValueError.
+
+    `reason` says in the message why so many are expected.
+    """
     lines = as_pool(features, dim) if length else np.zeros((0, dim))
     if len(lines) != length:
         raise ValueError(f"features: expected {length} rows{reason}, got {len(lines)}")
@@ -118,6 +125,23 @@ def _first_above(features: Floats, most: float, start: int, stop: int) -> int:
         if not square <= most or square == np.inf:
             return k
     return -1
+
+
+@contextmanager
+def called(name: str) -> Iterator[None]:
+    """Let errors about features name the argument that holds them."""
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(re.sub("^features", name, str(error))) from error
+
+
+def not_learned(
+    left: list[int], count: int, scope: int, features: Floats, changes: list[tuple[int, Change]]
+) -> NotLearned:
+    """Explain that, of so many rewards, these were not learned; the first, of this scope, had these features."""
+    why = not_usable(f"reward {left[0]}", scope, features)
+    return NotLearned(f"{why}; {len(left)} of {count} rewards were not learned", left, changes)
 
 
 def not_usable(what: str, scope: int, features: Floats) -> ValueError:

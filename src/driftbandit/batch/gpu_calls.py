@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from driftbandit.batch.checks import NotLearned, not_usable
+from driftbandit.batch.checks import called, not_learned, not_usable
 from driftbandit.batch.on_gpu import GpuScopes, to_host
 from driftbandit.core import Change, Ints
 
@@ -70,7 +70,8 @@ class GpuCalls:
         if not self._different(who):
             return self.learn(who, played, rewards), self.choose(who, features, counts, 0)
         pools, offsets = self._pools(features, counts, who)
-        lessons, values = self._lessons(played, rewards, len(who))
+        with called("played"):
+            lessons, values = self._lessons(played, rewards, len(who))
         status, found, arms = self.scopes.step(who, lessons, values, pools, offsets)
         self._check_status(who, lessons, status, found)
         return found, self._checked(who, pools, offsets, arms)
@@ -137,8 +138,7 @@ class GpuCalls:
     def _check_status(self, who: Any, played: Any, status: Any, found: list[tuple[int, Change]]) -> None:
         if status is not None and len(status) and int(status.min()) < 0:
             bad = to_host(self._xp, self._xp.flatnonzero(status < 0)).tolist()
-            why = not_usable(f"reward {bad[0]}", int(who[bad[0]]), to_host(self._xp, played[bad[0]]))
-            raise NotLearned(f"{why}; {len(bad)} of {len(status)} rewards were not learned", bad, found)
+            raise not_learned(bad, len(status), int(who[bad[0]]), to_host(self._xp, played[bad[0]]), found)
 
     # Scopes that repeat ----------------------------------------------------------------------------------------------
 

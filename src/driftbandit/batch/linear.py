@@ -26,16 +26,17 @@ class LinearShelf(Shelf):
         self.draws = type(model) is ThompsonModel
         if not isinstance(model, RidgeModel) or type(model) not in (RidgeModel, ThompsonModel):
             raise ValueError("policy: a LinUCB that was given a belief cannot be put into flat arrays; use PerScope")
-        self.loops = (
-            Loops(many.choose_lints, many.learn_ridge, many.step_lints, many.replay_lints)
-            if self.draws
-            else Loops(many.choose_linucb, many.learn_ridge, many.step_linucb, many.replay_linucb)
-        )
         scoring = model.scoring(policy.leading_row)
         assert scoring is not None  # both models score with plain settings
         self._act, self._test = scoring, model._test
         self._rows = repeated(self._first["bank"][0], size)
         self._words = repeated(self._first["generator"], size if self.draws else 1)
+
+    @property
+    def loops(self) -> Loops:  # type: ignore[override]
+        if self.draws:
+            return Loops(many.choose_lints, many.learn_ridge, many.step_lints, many.replay_lints)
+        return Loops(many.choose_linucb, many.learn_ridge, many.step_linucb, many.replay_linucb)
 
     @property
     def state(self) -> tuple[Any, ...]:

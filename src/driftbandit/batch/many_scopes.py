@@ -16,13 +16,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from driftbandit.batch.checks import (
-    NotLearned,
     as_counts,
     as_lines,
     as_offsets,
     as_rewards,
     as_scopes,
+    called,
     check_squares,
+    not_learned,
     not_usable,
 )
 from driftbandit.batch.dlinucb import DLinUCBShelf
@@ -208,23 +209,43 @@ class ManyScopes:
     ) -> tuple[list[tuple[int, Change]], Ints]:
         """Learn the last rewards, then choose the next arms: `learn_many` and `choose_many` for the same scopes.
 
-        This is one pass over the arrays instead of two, unless a scope occurs twice.
+        This is one pass over the models instead of two, unless a scope occurs twice. On the CPU all pools are checked
+        first: where they are larger than the models, two calls take less time.
+
+        Parameters
+        ----------
+        scopes : array of shape (n,) or None
+            Who is meant; None for everyone, in order.
+        played : array of shape (n, dim)
+            Features of the arms that were played last.
+        rewards : array of shape (n,)
+            Their rewards.
+        features, counts :
+            The candidates of the next decisions, as `choose_many` takes them.
+
+        Returns
+        -------
+        list of (int, Change)
+            What was detected, as `learn_many` returns it.
+        array of shape (n,)
+            The index of the arm to play next, of each pool.
 
         Raises
         ------
         ValueError
             If something is wrong with the arguments; then nothing was learned.
         NotLearned
-            As in `learn_many`; then nothing was chosen.
+            As in `learn_many`; then no arms are returned.
         """
         if self._gpu is not None:
             return self._gpu.step(scopes, played, rewards, features, counts)
         who, shelf = self._who(scopes), self._shelf
         pools, offsets = as_offsets(features, counts, len(who), self.dim)
         check_squares(pools, shelf.largest_square(), self.threads)
+        with called("played"):
+            lessons, values = self._as_lessons(who, played, rewards)
         if not are_different(who):  # a scope learns all its rewards before it chooses
-            return self.learn_many(who, played, rewards), self.choose_many(who, features, counts)
-        lessons, values = self._as_lessons(who, played, rewards)
+            return self.learn_many(who, lessons, values), self.choose_many(who, pools, np.diff(offsets))
         status, arms = np.full(len(who), many.LEFT), np.full(len(who), many.NOT_ASKED)
         found = self._teach(
             who,
@@ -299,7 +320,7 @@ class ManyScopes:
         return arms, values
 
     def _choose(self, who: Ints, pools: Floats, offsets: Ints, pending: Ints, order: Ints, arms: Ints) -> None:
-        """Write the choices for the decisions in `order` into `arms`; ValueError if not all of `arms` are choices."""
+        """Write the choices for the decisions in `order` into `arms`; ValueError if a pool was refused, also before."""
         shelf = self._shelf
         share_out(lambda part: shelf.choose(who, pools, offsets, pending, order, arms, part), who[order], self.threads)
         if (bad := np.flatnonzero(arms < 0)).size:
@@ -308,8 +329,7 @@ class ManyScopes:
     @staticmethod
     def _check_learned(who: Ints, arms: Floats, status: Ints, found: list[tuple[int, Change]]) -> None:
         if (bad := np.flatnonzero(status < 0)).size:
-            why = not_usable(f"reward {bad[0]}", int(who[bad[0]]), arms[bad[0]])
-            raise NotLearned(f"{why}; {bad.size} of {len(who)} rewards were not learned", bad.tolist(), found)
+            raise not_learned(bad.tolist(), len(who), int(who[bad[0]]), arms[bad[0]], found)
 
     def _only_on_cpu(self, what: str) -> None:
         if self._gpu is not None:

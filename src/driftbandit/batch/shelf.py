@@ -49,6 +49,7 @@ class Shelf(Turns, ABC):
     """Whether choosing changes a policy, so that the order of a scope's choices matters."""
 
     loops: Loops
+    """The loops that call this kind's kernels."""
 
     def __init__(self, policy: Any, size: int) -> None:
         self.policy = copy.deepcopy(policy)
@@ -189,7 +190,9 @@ class Shelf(Turns, ABC):
         arms: Ints,
         part: slice,
     ) -> None:
-        """Learn the rewards of a part of `order`, of different scopes, and write what they play next into `arms`."""
+        """Learn the rewards of a part of `order`, of different scopes, and write what they play next into `arms`; see
+        `kernels.many` for `status`.
+        """
         self.loops.step(
             self.state, scopes, played, rewards, features, offsets, order, status, arms, part.start, part.stop
         )

@@ -7,8 +7,7 @@ import os
 import select
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from io import UnsupportedOperation
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -60,7 +59,8 @@ def friendly_errors() -> Iterator[None]:
         yield
     except (ValueError, OSError, ImportError) as error:  # ImportError: an extra is not installed
         if isinstance(error, BrokenPipeError) and _reader_left():
-            raise  # Typer ends in silence, with 1
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the rest would be an error at the end
+            raise typer.Exit(1) from error
         typer.secho(f"error: {' '.join(str(error).splitlines())}", fg="red", err=True)
         raise typer.Exit(2) from error
     except KeyboardInterrupt as error:
@@ -70,9 +70,13 @@ def friendly_errors() -> Iterator[None]:
 
 def _reader_left() -> bool:
     """Whether whoever read standard output, such as `head`, has stopped; else it is another pipe that broke."""
+    if sys.platform == "win32" or sys.stdout is None:
+        return False
     poll = select.poll()
-    with suppress(UnsupportedOperation):  # no file at all
-        poll.register(sys.stdout, select.POLLOUT)
+    try:
+        poll.register(sys.stdout.fileno(), select.POLLOUT)
+    except ValueError:  # it is closed, or no file at all
+        return False
     return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
 
 

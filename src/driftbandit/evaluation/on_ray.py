@@ -11,7 +11,7 @@ import os
 import pickle
 import socket
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -56,7 +56,7 @@ def run_on_ray(
     folder: str,
     shared: Callable[[Job], Sequence[object]],
     most: int | None,
-) -> Iterator[list[Job]]:
+) -> Generator[list[Job]]:
     """Jobs as they are done, their files in `folder`; first an empty list, once Ray has started.
 
     Whatever ends this generator early cancels all jobs that are not done.

@@ -9,9 +9,9 @@ import pickle
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Literal, TypeVar, get_args
 
 from driftbandit.core import as_count
@@ -94,8 +94,8 @@ def work_off(
     total, finished, runs_of :
         What the progress bar counts: all runs, runs already done, and runs per job.
     """
-    with _ctrl_c_noted() as check:
-        workers: Iterator[list[Job]] | None = None
+    with _ctrl_c_noted() as check, ExitStack() as ending:
+        workers: Generator[list[Job]] | None = None
         if on == "ray" and jobs:
             from driftbandit.evaluation.on_ray import run_on_ray  # noqa: PLC0415 - which needs a part of this module
 
@@ -103,44 +103,56 @@ def work_off(
         elif as_processes(processes) > 1 and len(jobs) > 1:
             workers = _in_parallel(jobs, work, folder, shared, as_processes(processes))
         if workers:
+            ending.enter_context(closing(workers))  # also if a traceback keeps them
             next(workers)  # starts the workers before the bar starts a thread
-        with progress_bar("playing", wanted=progress, unit="runs") as show:
-            show(finished, total)
-            for done in workers or ([_after(work, job, folder, *shared(job))] for job in jobs):
-                for job in done:
-                    finished += runs_of(job)
-                    show(finished, total)
-                    yield job
-                    check()
+        show = ending.enter_context(progress_bar("playing", wanted=progress, unit="runs"))
+        show(finished, total)
+        for done in workers or ([_after(work, job, folder, *shared(job))] for job in jobs):
+            for job in done:
+                finished += runs_of(job)
+                show(finished, total)
+                yield job
+                check()
+
+
+class _CtrlC:
+    """What Ctrl-C does while work is done, and how often it came."""
+
+    presses = 0
+
+    @staticmethod
+    def note(number: int, frame: object) -> None:
+        """Count it, and raise it."""
+        _CtrlC.presses += 1
+        raise KeyboardInterrupt
 
 
 @contextmanager
 def _ctrl_c_noted() -> Iterator[Callable[[], None]]:
-    """Note a Ctrl-C while the block runs, and yield a function that raises it if it came.
+    """Count presses of Ctrl-C, and yield a function that raises KeyboardInterrupt if there was one in this block.
 
-    It is raised when it comes, but may never arrive: Python drops exceptions in some callbacks of an import, and
-    libraries in compiled code drop those of modules that they can do without.
+    Each raises it at once, but it may never arrive: Python drops it in some callbacks of an import, and so does pandas,
+    whose compiled parts look for other modules and take any exception to say that there is none. If Ctrl-C does
+    something of the user's own, or this is not the main thread, nothing is counted.
     """
-    pressed = False
-
-    def note(number: int, frame: object) -> None:
-        nonlocal pressed
-        pressed = True
-        raise KeyboardInterrupt
+    before = _CtrlC.presses
 
     def check() -> None:
-        if pressed:
+        if _CtrlC.presses > before:
             raise KeyboardInterrupt
 
-    in_main = threading.current_thread() is threading.main_thread()
-    if not in_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
-        yield check  # somebody else's
-        return
-    signal.signal(signal.SIGINT, note)
+    mine = _in_main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
     try:
+        if mine:
+            signal.signal(signal.SIGINT, _CtrlC.note)
         yield check
     finally:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if mine and _in_main_thread() and signal.getsignal(signal.SIGINT) is _CtrlC.note:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def _after(work: Callable[..., object], job: Job, folder: str, *shared: object) -> Job:
@@ -154,7 +166,7 @@ def _in_parallel(
     folder: str,
     shared: Callable[[Job], Sequence[object]],
     processes: int,
-) -> Iterator[list[Job]]:
+) -> Generator[list[Job]]:
     """Jobs as they are done; first an empty list, once the workers have started.
 
     Whatever ends this generator early ends the workers too.

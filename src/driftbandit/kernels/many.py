@@ -25,8 +25,11 @@ LEARNED, CHANGED, FULL, LEFT = range(4)
 """What became of a reward: it was learned; it was, and what it revealed must be dealt with before its scope goes on; it
 was not, because its scope needs more room; it was left, because its scope waits for one of these."""
 
-NOT_USABLE, NOT_ASKED = -1, -2
-"""The answers for features that are not finite or too large, and where nobody was asked."""
+NOT_USABLE = -1
+"""The answer for features that are not finite or too large."""
+
+NOT_ASKED = -2
+"""What stands for an answer where none was given."""
 
 
 def ask(state: Any, scope: int, following: int, pool: Floats, pending: int) -> int:
@@ -38,7 +41,10 @@ def ask(state: Any, scope: int, following: int, pool: Floats, pending: int) -> i
 
 
 def tell(state: Any, scope: int, following: int, x: Floats, reward: float) -> int:
-    """Teach a reward to a scope's policy: LEARNED, CHANGED, FULL or NOT_USABLE; a placeholder, see `ask`."""
+    """Teach a reward to a scope's policy: LEARNED or CHANGED, or FULL or NOT_USABLE, which leave it as it is.
+
+    A placeholder, see `ask`.
+    """
     raise NotImplementedError
 
 
@@ -102,9 +108,10 @@ def step_in_turn(
     start: int,
     stop: int,
 ) -> None:
-    """Learn as `learn_in_turn` does and, what was learned being at hand, choose as `choose_in_turn` does.
+    """Learn as `learn_in_turn` does and, while the scope's models are at hand, choose as `choose_in_turn` does.
 
-    Nobody is asked whose reward was not learned or changed something. No scope occurs twice.
+    A scope that refuses its reward, needs more room for it, or finds a change in it is not asked: its entry of `arms`
+    stays. No scope occurs twice.
     """
     for k in range(start, stop):
         i = order[k]

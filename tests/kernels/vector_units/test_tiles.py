@@ -62,7 +62,7 @@ def test_where_entries_stand(d):
             assert numbers[tiles.entry_at(d, i, j)] == matrix[i, j]
 
 
-@pytest.mark.parametrize("ahead", [0, 1000])
+@pytest.mark.parametrize("ahead", [0, 1000])  # what is fetched changes nothing; only benchmarks see it
 @pytest.mark.parametrize("d", DIMS)
 def test_products(d, ahead):
     matrix, x = symmetric(d), np.random.default_rng(0).standard_normal(d)

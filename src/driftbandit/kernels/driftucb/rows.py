@@ -78,8 +78,7 @@ def multiply(
     of its array. `lifted` is diag(sizes) x, see `absorb`. Meanwhile the row that lies `ahead` numbers behind this one
     is fetched, as it is needed next; none if that is 0.
     """
-    if ahead != 0:
-        fetch(rows, at + ahead, matrix_at(d))
+    fetch_row(rows, at, ahead, matrix_at(d))
     product(rows, at + matrix_at(d), d, x, z, first, ahead)
     return expect(rows, at + THETA, towards + THETA, drift, z, first, lifted, x)
 
@@ -118,7 +117,7 @@ def note_trace(rows: Floats, at: int, d: int, shares: int) -> None:
 
 @jit_inside
 def fetch_row(rows: Floats, at: int, ahead: int, width: int) -> None:
-    """Fetch the row, of so many numbers, that lies `ahead` numbers behind the place `at`; nothing if that is 0."""
+    """Fetch so many numbers of the row that lies `ahead` numbers behind the place `at`; nothing if that is 0."""
     if ahead != 0:
         fetch(rows, at + ahead, min(width, _FETCHED))
 
