@@ -10,6 +10,12 @@ from driftbandit.batch.cuda import Gpu
 _NO_COMPILER = "needs a C++ compiler to run CUDA source on the CPU"
 
 
+@pytest.fixture(autouse=True)
+def busy_threads(monkeypatch):
+    """Let a thread take a single item, so that small crowds keep several busy."""
+    monkeypatch.setattr("driftbandit.batch.threads._PART", 1)
+
+
 @pytest.fixture(scope="session")
 def built(tmp_path_factory):
     """Folder of what was compiled; tests that need the same kernels share it."""

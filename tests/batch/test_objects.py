@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from driftbandit import DLinUCB, DriftUCB, LinTS, LinUCB
-from driftbandit.batch import objects
 from driftbandit.batch.objects import choose_each, chooses_in_crowds, learn_each, learns_in_crowds
 
 DIM, POLICIES = 4, 15
@@ -61,8 +60,7 @@ def together(kind, *, steps, rewards=200, threads=2):
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 @pytest.mark.parametrize("kind", KINDS)
-def test_equals_learning_one_by_one(monkeypatch, kind, threads):
-    monkeypatch.setattr(objects, "_PART", 1)  # a thread takes a single reward
+def test_equals_learning_one_by_one(kind, threads):
     found = together(kind, steps=36, threads=threads)  # more rewards for each than the 256 that frames are tried on
     assert (found > POLICIES // 2) == (kind == "DriftUCB")
 

@@ -12,7 +12,7 @@ from driftbandit.batch import ManyScopes, NotLearned
 from driftbandit.kernels import many
 from tests.batch.test_many_scopes import ARMS, DIM, KINDS, same_state
 
-SCOPES = 150  # enough for two threads
+SCOPES = 40
 
 
 def steps(policy, *, rounds, scopes=SCOPES, seed=0, repeats=False):

@@ -108,7 +108,7 @@ def check_squares(features: Floats, most: float, threads: int) -> None:
         if (row := _first_above(features, most, part.start, part.stop)) >= 0:
             bad.append(row)
 
-    share_out(look, range(len(features)), threads)
+    share_out(look, range(len(features)), threads, effort=features.shape[1])
     if bad:
         row = min(bad)
         error = not_finite(features[row])

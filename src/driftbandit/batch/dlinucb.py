@@ -21,6 +21,7 @@ class DLinUCBShelf(Shelf):
     """Banks and ledgers of dLinUCB, for ridge members and a noise that is given."""
 
     loose_axis: ClassVar[dict[str, int]] = {"banks": 1, "ledgers": 1}
+    models = 2
     loops = Loops(many.choose_dlinucb, many.learn_dlinucb, many.step_dlinucb, many.replay_dlinucb)
 
     def __init__(self, policy: DLinUCB, size: int) -> None:

@@ -22,6 +22,7 @@ class DriftUCBShelf(Shelf):
 
     loose_axis: ClassVar[dict[str, int]] = {"seen": 0}
     packed = frozenset({"banks", "seen"})
+    models = 6
     loops = Loops(many.choose_driftucb, many.learn_driftucb, many.step_driftucb, many.replay_driftucb)
 
     def __init__(self, policy: DriftUCB, size: int) -> None:

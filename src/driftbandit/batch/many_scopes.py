@@ -322,7 +322,11 @@ class ManyScopes:
     def _choose(self, who: Ints, pools: Floats, offsets: Ints, pending: Ints, order: Ints, arms: Ints) -> None:
         """Write the choices for the decisions in `order` into `arms`; ValueError if a pool was refused, also before."""
         shelf = self._shelf
-        share_out(lambda part: shelf.choose(who, pools, offsets, pending, order, arms, part), who[order], self.threads)
+
+        def run(part: slice) -> None:
+            shelf.choose(who, pools, offsets, pending, order, arms, part)
+
+        share_out(run, who[order], self.threads, shelf.effort)
         if (bad := np.flatnonzero(arms < 0)).size:
             raise not_usable(f"decision {bad[0]}", int(who[bad[0]]), pools[offsets[bad[0]] : offsets[bad[0] + 1]])
 
@@ -337,7 +341,9 @@ class ManyScopes:
 
     def _teach(self, scopes: Ints, status: Ints, run: Callable[[Ints, slice], None]) -> list[tuple[int, Change]]:
         """Learn all rewards; returns the changes with the places of the rewards that revealed them, in that order."""
-        taught = self._shelf.teach(scopes, status, run, partial(share_out, threads=self.threads))
+        taught = self._shelf.teach(
+            scopes, status, run, partial(share_out, threads=self.threads, effort=self._shelf.effort)
+        )
         return [(item, change) for item, changes in sorted(taught, key=lambda each: each[0]) for change in changes]
 
 

@@ -27,7 +27,6 @@ from driftbandit.policies.linear.lints import LinTS
 from driftbandit.policies.linear.linucb import LinUCB
 
 _MOST_THREADS = 8  # more do not pay for as many rewards as come at a time
-_PART = 200_000  # multiplications that are worth handing to a thread
 _CHOICE, _CHOICES = 20_000, 30_000_000  # multiplications from which on it pays to gather choices: of each, and of all
 _REWARDS = 20_000  # numbers of features from which on it pays to gather rewards; see benchmarks/policy_objects.py
 
@@ -272,7 +271,7 @@ def _share(rows: float, dim: int, threads: int | None) -> Callable[[Callable[[sl
     """How to share out work on items of which each meets so many models or arms."""
     if threads is None:
         threads = min(default_threads(), _MOST_THREADS)
-    return partial(share_out, threads=threads, smallest=max(1, int(_PART / (rows * dim**2))))
+    return partial(share_out, threads=threads, effort=rows * dim**2)
 
 
 def _places(policy: DriftUCB) -> tuple[int, int, int, int]:

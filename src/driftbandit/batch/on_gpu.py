@@ -266,7 +266,7 @@ class _FirstRewards:
                 part.stop,
             )
 
-        share_out(run, scopes, threads)
+        share_out(run, scopes, threads, self._desk.effort)
         gpu.put(scopes, _settled(memos, banks, self._desk))
         self._tried[scopes] = memos[:, TRIED]
         return status

@@ -45,6 +45,9 @@ class Shelf(Turns, ABC):
     packed: ClassVar[frozenset[str]] = frozenset()
     """Names of what `arrays` makes anew at every call."""
 
+    models: ClassVar[int] = 1
+    """About how many models of LinUCB would take as long to learn a reward, or to choose."""
+
     draws = False
     """Whether choosing changes a policy, so that the order of a scope's choices matters."""
 
@@ -130,6 +133,11 @@ class Shelf(Turns, ABC):
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         return sum(array.nbytes for array in self.arrays().values())
+
+    @property
+    def effort(self) -> float:
+        """About how many nanoseconds a scope takes; see `threads.share_out`."""
+        return 300.0 + self.models * float(self.policy.dim) ** 2
 
     def largest_square(self) -> float:
         """Largest |x|^2 that every scope can take, as far as that is known beforehand."""

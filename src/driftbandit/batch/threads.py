@@ -13,7 +13,7 @@ import numpy as np
 from driftbandit.core import Ints
 
 _PARTS_PER_THREAD = 4  # a thread that finds hard scopes leaves other parts to the others
-_SMALLEST_PART = 64  # items below which a part is not worth a thread's while
+_PART = 300_000  # nanoseconds that are worth a thread's while
 
 
 def default_threads() -> int:
@@ -21,14 +21,13 @@ def default_threads() -> int:
     return 1 if multiprocessing.parent_process() is not None else os.cpu_count() or 1
 
 
-def share_out(
-    work: Callable[[slice], None], owners: Ints | Sequence[int], threads: int, smallest: int = _SMALLEST_PART
-) -> None:
+def share_out(work: Callable[[slice], None], owners: Ints | Sequence[int], threads: int, effort: float) -> None:
     """Call `work` with parts of `owners`, in which equal values lie together and are never in two parts.
 
-    A part has at least `smallest` items, and there are no more helpers than parts.
+    An item takes about `effort` nanoseconds. Parts are large enough to be worth a thread's while, and there are no more
+    helpers than parts.
     """
-    count = len(owners)
+    count, smallest = len(owners), max(1, int(_PART / effort))
     parts = min(_PARTS_PER_THREAD * threads, count // smallest)
     if threads == 1 or parts < 2:
         work(slice(0, count))

@@ -32,7 +32,7 @@ def ahead(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return objects.choose_each(policies, *rest, threads=3)
 
     monkeypatch.setattr(learner, "choose_each", counting)
-    monkeypatch.setattr(objects, "_PART", 1)
+    monkeypatch.setattr("driftbandit.batch.threads._PART", 1)
     monkeypatch.setattr(objects, "_CHOICES", 0)
     monkeypatch.setattr(objects, "_CHOICE", 0)
     return sizes

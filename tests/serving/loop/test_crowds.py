@@ -30,7 +30,7 @@ def crowds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return objects.learn_each(policies, *rest, threads=3)
 
     monkeypatch.setattr(learner, "learn_each", counting)
-    monkeypatch.setattr(objects, "_PART", 1)
+    monkeypatch.setattr("driftbandit.batch.threads._PART", 1)
     monkeypatch.setattr(objects, "_REWARDS", 0)
     return sizes
 
