@@ -164,9 +164,11 @@ def not_finite(features: Floats) -> ValueError:
 
 def as_reward(reward: float, low: float = -LARGEST, high: float = LARGEST) -> float:
     """Return the reward as a float inside [low, high], or raise ValueError."""
+    if isinstance(reward, str | bytes):
+        raise ValueError(f"reward: expected a number, got {reward!r}")
     if type(reward) is not float:
         try:
-            reward = math.nan if isinstance(reward, str | bytes) else float(reward)
+            reward = float(reward)
         except (TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"reward: expected a number, got {reward!r}") from error
     if low <= reward <= high:

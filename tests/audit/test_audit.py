@@ -1,6 +1,7 @@
 """The audit of a log whose truth is known: what it finds, what it says, and what it refuses."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -167,6 +168,29 @@ def test_many_missing_rewards_are_said(found):
     assert any("50.0% of the rows have no reward" in warning for warning in found.warnings)
     del found.report.skipped["reward missing"]
     assert found.warnings == []
+
+
+def test_many_rows_that_were_left_out_are_said(found):
+    found.report.skipped["reward not a number"] = found.report.lines // 10
+    assert any("10.0% of the rows were left out: reward not a number" in warning for warning in found.warnings)
+    del found.report.skipped["reward not a number"]
+    assert found.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("online", "message"),
+    [
+        ({"linucb": [5], "driftucb": []}, "driftucb did not notice.*, and compare it with linucb, which did"),
+        ({"driftucb": []}, "driftucb did not notice: audit a longer log before you rely on it.$"),
+        ({"linucb": []}, "driftucb cannot notice that: audit a longer log before you rely on it.$"),
+    ],
+)
+def test_a_change_that_the_best_did_not_notice_is_said(found, online, message):
+    assert found.changes
+    best = next(row for row in found.policies if row.name == "driftucb")
+    others = [row for row in found.policies if row.name not in ("driftucb", "linucb")]
+    seen = replace(found, online=online, policies=[*others, replace(best, verdict="better")])
+    assert re.search(message, next_steps(seen)[1])
 
 
 @pytest.mark.parametrize(

@@ -187,6 +187,16 @@ def test_a_reader_that_has_read_enough_is_told_nothing(how):
     assert process.wait(timeout=60) == 1
 
 
+@pytest.mark.parametrize(
+    ("resumes", "said"), [(True, "stopped; the same command continues where it was\n"), (False, "stopped\n")]
+)
+def test_ctrl_c_promises_no_more_than_the_command_does(capsys, resumes, said):
+    with pytest.raises(typer.Exit) as ended, friendly_errors(resumes=resumes):
+        raise KeyboardInterrupt
+    assert ended.value.exit_code == 130
+    assert capsys.readouterr().err == said
+
+
 @pytest.mark.parametrize("stdout", ["as it is", "closed", "none"])
 def test_another_broken_pipe_is_an_error(monkeypatch, capsys, stdout):
     closed = io.StringIO()

@@ -60,7 +60,7 @@ def test_a_blemished_row_is_counted_with_its_line_and_the_rest_is_kept(wrong, ki
         ("propensity", "a half", "propensity not a number"),
         ("reward", "yes", "reward not a number"),
         ("reward", "1_000", "reward not a number"),
-        ("time", "noon", "time not readable"),
+        ("time", "noon", "time neither a number nor ISO 8601"),
         ("arms", '["tea", ', "pool not readable"),
         ("arms", '[["tea"]]', "pool not readable"),
     ],

@@ -55,6 +55,32 @@ def test_csv(tmp_path, join, suffix):
     assert batch.contexts["device"].tolist() == [row["device"] for row in rows()][: len(batch)]
 
 
+def with_commas(row):
+    """A row as a spreadsheet writes it where decimals have commas."""
+    return {key: str(value).replace(".", ",") if isinstance(value, float) else value for key, value in row.items()}
+
+
+def test_csv_with_semicolons_and_decimal_commas(tmp_path):
+    made = [{**row, "reward": row["reward"] + 0.25, "price": -1.5, "name": "1,5 l"} for row in rows()]
+    write_csv(tmp_path / "log.csv", [with_commas({**row, "time": int(row["time"])}) for row in made], delimiter=";")
+    log = read_log(tmp_path / "log.csv", batch_rows=7)
+    first = next(iter(log))
+    assert first.rewards.tolist() == [row["reward"] for row in made][: len(first)]
+    assert first.contexts["price"].tolist() == [-1.5] * len(first)
+    assert first.contexts["name"].tolist() == ["1,5 l"] * len(first)
+    assert sum(len(batch) for batch in log) == len(made)
+    assert not log.report.skipped
+
+
+def test_items_with_semicolons_and_decimal_commas(tmp_path):
+    (tmp_path / "items.csv").write_text("id;price;size\ntea;2,5;1,5 l\ncup;3;2 l\n", encoding="utf-8")
+    log = read_log(
+        pa.table({"arm": ["tea", "cup"], "propensity": [0.5, 0.5], "reward": [1, 0]}), items=tmp_path / "items.csv"
+    )
+    columns = {name: list(values) for name, values in log.arms.columns().items()}
+    assert columns == {"price": [2.5, 3.0], "size": ["1,5 l", "2 l"]}
+
+
 def test_parquet_a_file_and_a_folder_of_files(tmp_path):
     whole = table()
     pq.write_table(whole, tmp_path / "log.parquet")

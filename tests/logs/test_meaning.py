@@ -48,6 +48,7 @@ def test_the_plain_name_wins_and_others_are_asked_about():
         ({"prize": "reward"}, "got 'prize'"),
         ({"reward": 3}, "name of a column for 'reward', got 3"),
         ({"ignore": "device"}, "list of names"),
+        ({"ignore": ["devize"]}, "no column 'devize' to ignore; the columns are 'time'"),
         ({"items": ["id"]}, "mapping for 'items'"),
         ({"items": {"prize": "x"}}, "id, from or until, got 'prize'"),
         (7, "expected a mapping or the path"),

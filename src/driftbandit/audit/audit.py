@@ -132,6 +132,12 @@ class Audit:
                 f"{missing / self.report.lines:.1%} of the rows have no reward and were left out. If no reward means "
                 "no click, write 0 there: without these rows everything looks better than it is."
             )
+        for kind, count in self.report.skipped.items():
+            if kind != "reward missing" and count > _MISSING * self.report.lines:
+                said.append(
+                    f"{count / self.report.lines:.1%} of the rows were left out: {kind}. If these rows differ from the "
+                    "others, nothing below holds for all decisions."
+                )
         return said
 
     @property

@@ -76,8 +76,11 @@ def next_steps(found: Audit, model: str | os.PathLike[str] | None = None) -> lis
         f"(95 % interval {gap.low:.3g} to {gap.high:.3g})."
     ]
     if found.changes and not found.online.get(best.name):
+        noticed = [name for name, rows in found.online.items() if rows]
+        does = "did not notice" if best.name in found.online else "cannot notice that"
         steps.append(
-            f"The world changed, and {best.name} did not notice: compare it with driftucb again on a longer log."
+            f"The world changed, and {best.name} {does}: audit a longer log before you rely on it"
+            + (f", and compare it with {noticed[0]}, which did." if noticed else ".")
         )
     policy = found.learned[found.favourite]
     command = serving_command(policy, model or "FILE", re.sub(r"[^A-Za-z0-9]+", "-", Path(found.name).stem).strip("-"))

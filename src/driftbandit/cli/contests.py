@@ -57,7 +57,7 @@ def compare(
 
     Example: driftbandit compare --policies dlinucb,linucb,oracle --policy mine=my.module:build --noise 0.1
     """
-    with friendly_errors():
+    with friendly_errors(resumes=True):
         from driftbandit.arena.comparison import field, run
         from driftbandit.environments import world
         from driftbandit.evaluation.builders import own_builders
@@ -119,7 +119,7 @@ def arena(
 
     Example: driftbandit arena --scenarios drift --policies driftucb,linucb,sw-tuned --seeds 5 --focus sw-tuned
     """
-    with friendly_errors():
+    with friendly_errors(resumes=True):
         from driftbandit.arena.report import run
 
         find_own_modules()

@@ -36,7 +36,7 @@ def paper(
 
     Example: driftbandit paper table1 --seeds 30
     """
-    with friendly_errors():
+    with friendly_errors(resumes=True):
         from driftbandit.paper.everything import redo
 
         done = redo(

@@ -53,18 +53,18 @@ def find_own_modules() -> None:
 
 
 @contextmanager
-def friendly_errors() -> Iterator[None]:
-    """Turn errors that the user can fix into one line without a traceback."""
+def friendly_errors(*, resumes: bool = False) -> Iterator[None]:
+    """Turn errors that the user can fix into one line without a traceback; `resumes` is what is said after Ctrl-C."""
     try:
         yield
     except (ValueError, OSError, ImportError) as error:  # ImportError: an extra is not installed
         if isinstance(error, BrokenPipeError) and _reader_left():
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the rest would be an error at the end
             raise typer.Exit(1) from error
-        typer.secho(f"error: {' '.join(str(error).splitlines())}", fg="red", err=True)
+        typer.secho(f"error: {'; '.join(str(error).splitlines())}", fg="red", err=True)
         raise typer.Exit(2) from error
     except KeyboardInterrupt as error:
-        typer.secho("stopped; the same command continues where it was", fg="yellow", err=True)
+        typer.secho(f"stopped{'; the same command continues where it was' if resumes else ''}", fg="yellow", err=True)
         raise typer.Exit(130) from error
 
 

@@ -115,14 +115,17 @@ def build_policies(builders: Mapping[str, Builder], brief: Brief) -> dict[str, P
     >>> build_policies(builders_of(["linucb"]), Brief(dim=3, noise=0.1))["linucb"].dim
     3
     """
-    made: dict[str, Policy] = {}
-    for name, build in builders.items():
-        own = replace(brief, seed=zlib.crc32(f"{name}/{brief.seed}".encode()))
-        try:
-            policy = build(own)
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"policies: the builder of {name!r} failed on a Brief: {error}") from error
-        if not isinstance(policy, Policy):  # a scoped policy has the same two methods
-            raise ValueError(f"policies: the builder of {name!r} made {policy!r}, which is no policy")
-        made[name] = policy
-    return made
+    return {name: build_policy(name, build, brief) for name, build in builders.items()}
+
+
+def build_policy(name: str, build: Builder, brief: Brief) -> Policy:
+    """One of `build_policies`."""
+    own = replace(brief, seed=zlib.crc32(f"{name}/{brief.seed}".encode()))
+    try:
+        policy = build(own)
+    except Exception as error:
+        why = error if isinstance(error, ValueError | TypeError) else repr(error)
+        raise ValueError(f"policies: the builder of {name!r} failed on a Brief: {why}") from error
+    if not isinstance(policy, Policy):  # a scoped policy has the same two methods
+        raise ValueError(f"policies: the builder of {name!r} made {policy!r}, which is no policy")
+    return policy

@@ -12,8 +12,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypedDict
 
-from driftbandit.core import Policy, as_count, unknown_name
+from driftbandit.core import as_count, unknown_name
 from driftbandit.environments.rounds import Environment, Rounds
+from driftbandit.evaluation.builders import build_policy
 from driftbandit.evaluation.fingerprints import builder_fingerprint, joined_key, world_fingerprint
 from driftbandit.evaluation.simulate import simulate
 from driftbandit.evaluation.trace import Trace
@@ -190,11 +191,9 @@ def play(name: str, build: Builder | None, rounds: Rounds) -> Trace:
         noise=rounds.noise,
         reward_range=rounds.reward_range,
         shifts=rounds.shifts.tolist(),
-        seed=zlib.crc32(f"{name}/{rounds.seed}".encode()),
+        seed=rounds.seed,
     )
-    policy = (build or REGISTRY[name].build)(brief)
-    if not isinstance(policy, Policy):  # a scoped policy has the same two methods
-        raise ValueError(f"policies: the builder of {name!r} made {policy!r}, which is no policy")
+    policy = build_policy(name, build or REGISTRY[name].build, brief)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ClickWarning)  # for users who chose the noise; here the world did
         return simulate(policy, rounds, name=name)

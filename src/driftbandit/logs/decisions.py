@@ -168,7 +168,7 @@ class Checker:
         if "time" not in piece.roles:
             return None
         times, unreadable = arrow.seconds(piece.roles["time"])
-        skip("time not readable", unreadable)
+        skip("time neither a number nor ISO 8601", unreadable)
         skip("time missing", ~np.isfinite(times))
         return times
 

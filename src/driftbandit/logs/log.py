@@ -95,13 +95,13 @@ def read_log(
     if "arms" not in opened.roles and not arms.known:
         raise ValueError(
             f"{opened.name}: no column says which arms could have been shown; name it by columns={{'arms': ...}}, or "
-            "give items= the table of all arms (with from and until if they come and go)"
+            "give items= the table of all arms, with from and until if they come and go (--columns FILE, --items FILE)"
         )
     if logged is None and "propensity" not in opened.roles:
         raise ValueError(
             f"{opened.name}: no column of propensities; name it by columns={{'propensity': ...}}, or say logged="
             "'uniform' if each candidate was equally likely, or logged='estimated' if the logger did not look at the "
-            "context"
+            "context (--columns FILE, --logged uniform, --logged estimated)"
         )
     return DecisionLog(opened, arms, logged or "column")
 

@@ -86,9 +86,12 @@ def vectors(matrix: Floats) -> Any:
     return pa.FixedSizeListArray.from_arrays(pa.array(np.ascontiguousarray(matrix).reshape(-1)), matrix.shape[1])
 
 
-def needed(roles: frozenset[str], name: str) -> None:
-    """Refuse a log without the columns that nothing can replace."""
+def needed(roles: frozenset[str], name: str, columns: Sequence[str]) -> None:
+    """Refuse a log without the columns that nothing can replace; the error says which there are."""
     for role in ("arm", "reward"):
         if role not in roles:
-            names = ", ".join(ROLES[role])
-            raise ValueError(f"{name}: no column for the {role}; name it by columns, or call it one of {names}")
+            names, found = ", ".join(ROLES[role]), ", ".join(map(repr, columns))
+            raise ValueError(
+                f"{name}: no column for the {role}; name it by columns, or call it one of {names}; the columns are "
+                f"{found}"
+            )

@@ -158,7 +158,7 @@ class NDJSON:
         if first is None:
             raise ValueError(f"{files[0]}: no line holds a JSON object")
         self.roles = frozenset(first.roles)
-        needed(self.roles, self.name)
+        needed(self.roles, self.name, [*first.roles, *first.context])
 
     def pieces(self, report: Report, catalogue: Catalogue) -> Iterator[Piece]:
         """Some lines of every file."""

@@ -26,6 +26,9 @@ from driftbandit.logs.sources.lines import open_bytes
 _BLOCK = 1 << 20
 """Bytes of a CSV file that are parsed at a time."""
 
+_SEMICOLON = ";"
+_NUMBERS = {"reward", "propensity"}
+
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 _MARK = "\U0010fffe"
@@ -66,9 +69,12 @@ def as_table(source: Any) -> Any:
 
 
 def _roles(schema: Any, columns: Columns, name: str) -> frozenset[str]:
+    if unknown := [column for column in columns.ignore if column not in schema.names]:
+        names = ", ".join(map(repr, schema.names))
+        raise ValueError(f"{name}: no column {unknown[0]!r} to ignore; the columns are {names}")
     empty = schema.empty_table()
     roles = frozenset(split(empty.column_names, empty.columns, columns, name)[0])
-    needed(roles, name)
+    needed(roles, name, schema.names)
     return roles
 
 
@@ -101,12 +107,15 @@ class CSV:
     """CSV files, one after the other, parsed block by block.
 
     Everything is read as text, so that one bad value costs one row and not the file. A context column is numeric if
-    all of its values in the first block are.
+    all of its values in the first block are. Where semicolons part the columns, numbers may have decimal commas.
     """
 
     def __init__(self, files: list[Path], columns: Columns, batch_rows: int, delimiter: str = ",") -> None:
         self.name = str(files[0] if len(files) == 1 else files[0].parent)
-        self._files, self._columns, self._batch_rows, self._delimiter = files, columns, batch_rows, delimiter
+        with readable(str(files[0])):
+            self._delimiter = _delimiter_of(files[0], delimiter)
+        delimiter = self._delimiter
+        self._files, self._columns, self._batch_rows = files, columns, batch_rows
         self._numeric: dict[str, bool] = {}
         roles: list[frozenset[str]] = []
         for file in files:
@@ -129,21 +138,42 @@ class CSV:
                         _count(report, str(file), wrong, line)
                         columns = [_unmarked(column) for column in batch.columns]
                         roles, context = split(batch.schema.names, columns, self._columns, str(file))
+                        if self._delimiter == _SEMICOLON:
+                            roles |= {role: _with_points(roles[role]) for role in _NUMBERS & roles.keys()}
                         context = {n: self._typed(n, c, report, str(file), lines) for n, c in context.items()}
                         yield Piece(roles, context, str(file), lines, before - 2)
             before += max([line, *(number + 1 for number in wrong)]) - 2
             _count(report, str(file), wrong)
 
     def _typed(self, name: str, column: Any, report: Report, file: str, lines: Ints) -> Any:
+        numbers = _with_points(column) if self._delimiter == _SEMICOLON else column
         if name not in self._numeric:
-            self._numeric[name] = pa.types.is_floating(arrow.guessed(column).type)
+            self._numeric[name] = pa.types.is_floating(arrow.guessed(numbers).type)
         if not self._numeric[name]:
             text, unreadable = arrow.texts(column)
             report.note(f"context {name!r} is not UTF-8 and counts as missing", file, lines[unreadable].tolist())
             return text
-        values, unreadable = arrow.numbers(column)
+        values, unreadable = arrow.numbers(numbers)
         report.note(f"context {name!r} is not a number and counts as missing", file, lines[unreadable].tolist())
         return pa.array(values, from_pandas=True)
+
+
+def _delimiter_of(file: Path, usual: str) -> str:
+    """What parts the columns: a semicolon, if the first line has some and none of what is usual."""
+    with _Marked(open_bytes(file)) as stream:
+        first = stream.read(_BLOCK).split(b"\n", 1)[0].decode("utf-8", "replace")
+    return _SEMICOLON if _SEMICOLON in first and usual not in first else usual
+
+
+def _with_points(column: Any) -> Any:
+    """The column with points in place of decimal commas.
+
+    >>> _with_points(pa.array(["2,5", "-0,25 ", "a,b", "1,2,3", "7"])).to_pylist()
+    ['2.5', '-0.25 ', 'a,b', '1,2,3', '7']
+    """
+    if not pa.types.is_string(column.type):  # some of it is not UTF-8
+        return column
+    return pc.replace_substring_regex(column, r"^(\s*[+-]?\d+),(\d+\s*)$", r"\1.\2")
 
 
 def open_csv(file: Path, delimiter: str, wrong: list[int]) -> Any:
@@ -171,13 +201,18 @@ def open_csv(file: Path, delimiter: str, wrong: list[int]) -> Any:
 def read_csv(file: Path, delimiter: str) -> Any:
     """A whole file as a table of text; ValueError if anything is wrong with it."""
     wrong: list[int] = []
+    delimiter = _delimiter_of(file, delimiter)
     table = open_csv(file, delimiter, wrong).read_all()
     if wrong:
         raise ValueError(f"{file}: wrong number of columns in line {wrong[0]}")
     for name in table.column_names:
         if pc.any(pc.match_substring(table[name], _MARK)).as_py():
             raise ValueError(f"{file}: expected UTF-8, got something else in column {name!r}")
-    return table
+    if delimiter != _SEMICOLON:
+        return table
+    columns = {name: _with_points(arrow.whole(table[name])) for name in table.column_names}
+    numeric = {name: column for name, column in columns.items() if pa.types.is_floating(arrow.guessed(column).type)}
+    return pa.table({name: numeric.get(name, table[name]) for name in table.column_names})
 
 
 def _parsing(delimiter: str, refuse: Callable[[Any], str] | None) -> Any:
