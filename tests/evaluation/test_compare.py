@@ -431,6 +431,16 @@ def test_a_failing_policy_does_not_fail_silently(processes):
         compare({"broken": build_broken}, SMALL, [0, 1], processes=processes)
 
 
+def build_with_an_option(brief):
+    return LinUCB(brief.dim, alpha=0.5)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_a_builder_that_makes_a_mistake_is_named(processes):
+    with pytest.raises(ValueError, match=r"the builder of 'mine' failed on a Brief: .*unexpected keyword.*'alpha'"):
+        compare({"mine": build_with_an_option}, SMALL, [0, 1], processes=processes)
+
+
 def test_impossible_worlds_say_so_from_any_process():
     with pytest.raises(ValueError, match="shift: no theta in 204,800 draws"):
         compare(["random"], {"far": World(horizon=60, period=30, shift=1.5)}, [0, 1], processes=2)

@@ -119,13 +119,12 @@ def build_policies(builders: Mapping[str, Builder], brief: Brief) -> dict[str, P
 
 
 def build_policy(name: str, build: Builder, brief: Brief) -> Policy:
-    """One of `build_policies`."""
+    """One of `build_policies`; what is no complaint about the brief is raised as it is."""
     own = replace(brief, seed=zlib.crc32(f"{name}/{brief.seed}".encode()))
     try:
         policy = build(own)
-    except Exception as error:
-        why = error if isinstance(error, ValueError | TypeError) else repr(error)
-        raise ValueError(f"policies: the builder of {name!r} failed on a Brief: {why}") from error
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"policies: the builder of {name!r} failed on a Brief: {error}") from error
     if not isinstance(policy, Policy):  # a scoped policy has the same two methods
         raise ValueError(f"policies: the builder of {name!r} made {policy!r}, which is no policy")
     return policy
