@@ -45,18 +45,25 @@ def test_the_plain_name_wins_and_others_are_asked_about():
     ("given", "message"),
     [
         ({"reward": "nowhere"}, "no column 'nowhere' for reward; the columns are 'time', 'scope'"),
-        ({"prize": "reward"}, "got 'prize'"),
+        ({"prize": "reward"}, "columns: unknown 'prize'; expected one of time"),
+        ({"rewrd": "x"}, "unknown 'rewrd' \\(did you mean 'reward'"),
         ({"reward": 3}, "name of a column for 'reward', got 3"),
         ({"ignore": "device"}, "list of names"),
         ({"ignore": ["devize"]}, "no column 'devize' to ignore; the columns are 'time'"),
         ({"items": ["id"]}, "mapping for 'items'"),
-        ({"items": {"prize": "x"}}, "id, from or until, got 'prize'"),
+        ({"items": {"prize": "x"}}, "columns: items: unknown 'prize'; expected one of id, from, until"),
         (7, "expected a mapping or the path"),
     ],
 )
 def test_wrong_names_are_refused(given, message):
     with pytest.raises(ValueError, match=message):
         read_log(table(), columns=given)
+
+
+def test_an_error_in_a_file_of_names_says_which_file(tmp_path):
+    (tmp_path / "names.toml").write_text('rewrd = "click"\n', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"names\.toml: unknown 'rewrd'"):
+        read_log(table(), columns=tmp_path / "names.toml")
 
 
 def test_a_broken_or_missing_toml_file(tmp_path):

@@ -159,5 +159,7 @@ def policies(
 
         listed = listing()
         cells = tuple((name, entry["summary"], entry["told"]) for name, entry in listed.items())
-        table = Table("Policies", ("name", "what it is", "what it is told"), cells, numbers=False)
+        table = Table(
+            "Their names, and what they must be told", ("name", "what it is", "what it is told"), cells, numbers=False
+        )
         deliver([Artefact("policies", "Policies", tables=[table], data=listed)], out, as_json)

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from driftbandit.core import unknown_name
+
 ROLES: dict[str, tuple[str, ...]] = {
     "time": ("time", "timestamp", "ts"),
     "scope": ("scope",),
@@ -60,23 +62,24 @@ class Columns:
         Columns(log={'reward': 'bought'}, items={'id': 'sku'}, ignore=('refund',))
         >>> Columns.of({"prize": "bought"})
         Traceback (most recent call last):
-        ValueError: columns: expected time, scope, decision, arms, arm, propensity, reward, features, rewarded, ignore or items, got 'prize'
+        ValueError: columns: unknown 'prize'; expected one of time, scope, decision, arms, arm, propensity, reward, features, rewarded, ignore, items
         """  # noqa: E501
         if given is None or isinstance(given, Columns):
             return given or cls()
+        where = "columns"
         if isinstance(given, str | os.PathLike):
-            given = _toml(given)
+            where, given = str(given), _toml(given)
         if not isinstance(given, Mapping):
             raise ValueError(f"columns: expected a mapping or the path of a TOML file, got {type(given).__name__}")
         ignore = given.get("ignore", ())
         if isinstance(ignore, str) or not isinstance(ignore, Sequence) or not all(isinstance(n, str) for n in ignore):
-            raise ValueError(f"columns: expected a list of names for 'ignore', got {ignore!r}")
+            raise ValueError(f"{where}: expected a list of names for 'ignore', got {ignore!r}")
         items = given.get("items", {})
         if not isinstance(items, Mapping):
-            raise ValueError(f"columns: expected a mapping for 'items', got {items!r}")
+            raise ValueError(f"{where}: expected a mapping for 'items', got {items!r}")
         log = {role: name for role, name in given.items() if role not in ("ignore", "items")}
-        _check("columns", log, [*ROLES, "ignore", "items"])
-        _check("columns: items", items, list(ITEM_ROLES))
+        _check(where, log, [*ROLES, "ignore", "items"])
+        _check(f"{where}: items", items, list(ITEM_ROLES))
         return cls(log, dict(items), tuple(ignore))
 
 
@@ -93,7 +96,7 @@ def _toml(path: str | os.PathLike[str]) -> dict[str, Any]:
 def _check(title: str, names: Mapping[str, Any], known: Sequence[str]) -> None:
     for role, name in names.items():
         if role not in known:
-            raise ValueError(f"{title}: expected {', '.join(known[:-1])} or {known[-1]}, got {role!r}")
+            raise ValueError(unknown_name(title, role, known))
         if not isinstance(name, str):
             raise ValueError(f"{title}: expected the name of a column for {role!r}, got {name!r}")
 
