@@ -10,7 +10,8 @@ import pytest
 from driftbandit import DriftUCB, PerScope
 from driftbandit.batch import ManyScopes, NotLearned
 from driftbandit.kernels import many
-from tests.batch.test_many_scopes import ARMS, DIM, KINDS, same_state
+
+from .test_many_scopes import ARMS, DIM, KINDS, same_state
 
 SCOPES = 40
 
