@@ -98,7 +98,7 @@ from driftbandit.kernels import ridge
 ridge.reset(np.array([0.1, 0.0, 0.0, 0.0, 1.0]), np.empty(ridge.row_size(2)), 2)
 """
 CONSOLE = "import sys; sys.ps1 = '>>> '\n"
-SAID = "driftbandit: compiling, once; this may take half a minute\n"
+SAID = "driftbandit: compiling what this needs, once; this may take half a minute\n"
 
 
 def test_kernels_use_nothing_of_math_that_the_oldest_numba_lacks():

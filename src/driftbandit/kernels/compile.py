@@ -132,7 +132,11 @@ class _Notice(event.Listener):
         ours = event.data["dispatcher"].py_func.__module__.startswith("driftbandit.")
         if ours and _somebody_waits() and self._turn.acquire(False):
             with suppress(OSError, ValueError):  # standard error may be closed
-                print("driftbandit: compiling, once; this may take half a minute", file=sys.stderr, flush=True)
+                print(
+                    "driftbandit: compiling what this needs, once; this may take half a minute",
+                    file=sys.stderr,
+                    flush=True,
+                )
 
     def on_end(self, event: Any) -> None:
         """Numba has finished compiling."""

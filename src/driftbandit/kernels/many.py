@@ -177,12 +177,19 @@ def _ask_linucb(state: Any, scope: int, following: int, pool: Floats, pending: i
 
 @jit_into
 def _ask_lints(state: Any, scope: int, following: int, pool: Floats, pending: int) -> int:
-    act, test, rows, _, words = state
-    if not ridge.usable(pool, test[ridge.RIDGE]):  # before anything is drawn
-        return NOT_USABLE
-    noise = np.empty(pool.shape[1])
+    act, _, rows, _, words = state
+    noise = np.empty(pool.shape[1])  # the pool was checked before: a refused one must not cost a draw
     pcg64.standard_normals(words[scope], noise)
     return ridge.sampled_theta_arm(rows, scope, pool, noise, act[ridge.OFFSET])
+
+
+@jit_into
+def _ask_lints_in_replay(state: Any, scope: int, following: int, pool: Floats, pending: int) -> int:
+    _, test, _, _, _ = state
+    if not ridge.usable(pool, test[ridge.RIDGE]):
+        return NOT_USABLE
+    arm: int = _ask_lints(state, scope, following, pool, pending)
+    return arm
 
 
 @jit_into
@@ -281,7 +288,7 @@ step_lints = _filled(step_in_turn, "lints", ask=_ask_lints, tell=_tell_ridge)
 step_dlinucb = _filled(step_in_turn, "dlinucb", ask=_ask_dlinucb, tell=_tell_dlinucb)
 step_driftucb = _filled(step_in_turn, "driftucb", ask=_ask_driftucb, tell=_tell_driftucb)
 replay_linucb = _filled(replay_in_turn, "linucb", ask=_ask_linucb, tell=_tell_ridge)
-replay_lints = _filled(replay_in_turn, "lints", ask=_ask_lints, tell=_tell_ridge)
+replay_lints = _filled(replay_in_turn, "lints", ask=_ask_lints_in_replay, tell=_tell_ridge)
 replay_dlinucb = _filled(replay_in_turn, "dlinucb", ask=_ask_dlinucb, tell=_tell_dlinucb)
 replay_driftucb = _filled(replay_in_turn, "driftucb", ask=_ask_driftucb, tell=_tell_driftucb)
 
