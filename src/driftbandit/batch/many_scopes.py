@@ -9,31 +9,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from driftbandit.batch.checks import (
-    as_counts,
-    as_lines,
-    as_offsets,
-    as_rewards,
-    as_scopes,
-    called,
-    check_squares,
-    not_learned,
-    not_usable,
-)
+from driftbandit.batch.checks import as_scopes
+from driftbandit.batch.cpu_calls import CpuCalls
 from driftbandit.batch.dlinucb import DLinUCBShelf
 from driftbandit.batch.driftucb import DriftUCBShelf
 from driftbandit.batch.linear import LinearShelf
 from driftbandit.batch.shelf import Shelf
-from driftbandit.batch.threads import default_threads, share_out
-from driftbandit.batch.turns import are_different, by_scope
-from driftbandit.core import Change, Floats, Ints, as_count
-from driftbandit.kernels import many
+from driftbandit.batch.threads import default_threads
+from driftbandit.core import Change, Ints, as_count
 from driftbandit.policies.choosing_memory.dlinucb import DLinUCB
 from driftbandit.policies.choosing_memory.driftucb import DriftUCB
 from driftbandit.policies.linear.lints import LinTS
@@ -100,14 +87,19 @@ class ManyScopes:
         self.size = as_count("size", size)
         self.threads = as_count("threads", default_threads() if threads is None else threads)
         self.dim: int = policy.dim
-        self._bounds = policy.reward_bounds
         if device not in ("cpu", "cuda"):
             raise ValueError(f"device: expected 'cpu' or 'cuda', got {device!r}")
         if dtype not in ("float64", "float32") or (dtype == "float32" and device == "cpu"):
             raise ValueError(f"dtype: expected 'float64', or 'float32' with device='cuda', got {dtype!r}")
         on_gpu = device == "cuda"
         self._shelf = _SHELVES[type(policy)](policy, 1 if on_gpu else self.size)
-        self._gpu = _on_gpu(self._shelf, self.size, self.threads, self._bounds, dtype) if on_gpu else None
+        bounds = policy.reward_bounds
+        self._gpu = _on_gpu(self._shelf, self.size, self.threads, bounds, dtype) if on_gpu else None
+        self._on_cpu = CpuCalls(self._shelf, self.threads, bounds)
+
+    @property
+    def _calls(self) -> CpuCalls | GpuCalls:
+        return self._on_cpu if self._gpu is None else self._gpu
 
     def __copy__(self) -> Self:
         return copy.deepcopy(self)  # two that share arrays would learn from each other's rewards
@@ -152,19 +144,8 @@ class ManyScopes:
         ValueError
             If the features of some pool are not usable; then nothing has changed.
         """
-        if self._gpu is not None:
-            found: Ints = self._gpu.choose(scopes, features, counts, pending)
-            return found
-        who = self._who(scopes)
-        pools, offsets = as_offsets(features, counts, len(who), self.dim)
-        waiting = as_counts("pending", pending, len(who), 0)
-        shelf = self._shelf
-        if shelf.draws:  # a refused pool must not cost the others their draws
-            check_squares(pools, shelf.largest_square(), self.threads)
-        order = by_scope(who) if shelf.draws else np.arange(len(who))
-        arms = np.empty(len(who), dtype=np.int64)
-        self._choose(who, pools, offsets, waiting, order, arms)
-        return arms
+        found: Ints = self._calls.choose(scopes, features, counts, pending)
+        return found
 
     def learn_many(self, scopes: ArrayLike | None, features: ArrayLike, rewards: ArrayLike) -> list[tuple[int, Change]]:
         """Learn the rewards of arms that were played; a scope's rewards are learned in the order given.
@@ -190,14 +171,7 @@ class ManyScopes:
         NotLearned
             If some scopes cannot use their features, which only turns out on the way; everything else was learned.
         """
-        if self._gpu is not None:
-            return self._gpu.learn(scopes, features, rewards)
-        who = self._who(scopes)
-        arms, values = self._as_lessons(who, features, rewards)
-        status = np.full(len(who), many.LEFT)
-        found = self._teach(who, status, lambda order, part: self._shelf.learn(who, arms, values, order, status, part))
-        self._check_learned(who, arms, status, found)
-        return found
+        return self._calls.learn(scopes, features, rewards)
 
     def step_many(
         self,
@@ -237,24 +211,7 @@ class ManyScopes:
         NotLearned
             As in `learn_many`; then no arms are returned.
         """
-        if self._gpu is not None:
-            return self._gpu.step(scopes, played, rewards, features, counts)
-        who, shelf = self._who(scopes), self._shelf
-        pools, offsets = as_offsets(features, counts, len(who), self.dim)
-        check_squares(pools, shelf.largest_square(), self.threads)
-        with called("played"):
-            lessons, values = self._as_lessons(who, played, rewards)
-        if not are_different(who):  # a scope learns all its rewards before it chooses
-            return self.learn_many(who, lessons, values), self.choose_many(who, pools, np.diff(offsets))
-        status, arms = np.full(len(who), many.LEFT), np.full(len(who), many.NOT_ASKED)
-        found = self._teach(
-            who,
-            status,
-            lambda order, part: shelf.step(who, lessons, values, pools, offsets, order, status, arms, part),
-        )
-        self._check_learned(who, lessons, status, found)
-        self._choose(who, pools, offsets, np.zeros_like(who), np.flatnonzero(arms == many.NOT_ASKED), arms)
-        return found, arms
+        return self._calls.step(scopes, played, rewards, features, counts)
 
     def policy_of(self, scope: int) -> Any:
         """The policy of a scope as an object of its own, such as `PerScope.policy_of` returns."""
@@ -303,48 +260,11 @@ class ManyScopes:
         Returns the choices, what became of each event, and the changes with their events.
         """
         self._only_on_cpu("replay")
-        arms, status = np.full(count, -1), np.full(count, many.LEFT)
-        found = self._teach(
-            scopes, status, lambda order, part: self._shelf.replay(scopes, events, order, arms, status, part)
-        )
-        return arms, status, found
-
-    def _who(self, scopes: ArrayLike | None) -> Ints:
-        return np.arange(self.size) if scopes is None else as_scopes(scopes, self.size)
-
-    def _as_lessons(self, who: Ints, features: ArrayLike, rewards: ArrayLike) -> tuple[Floats, Floats]:
-        """Features of arms that were played, one for each of these scopes, and their rewards, or ValueError."""
-        arms = as_lines(features, len(who), self.dim)
-        values = as_rewards(rewards, len(who), *self._bounds)
-        check_squares(arms, self._shelf.largest_square(), self.threads)
-        return arms, values
-
-    def _choose(self, who: Ints, pools: Floats, offsets: Ints, pending: Ints, order: Ints, arms: Ints) -> None:
-        """Write the choices for the decisions in `order` into `arms`; ValueError if a pool was refused, also before."""
-        shelf = self._shelf
-
-        def run(part: slice) -> None:
-            shelf.choose(who, pools, offsets, pending, order, arms, part)
-
-        share_out(run, who[order], self.threads, shelf.effort)
-        if (bad := np.flatnonzero(arms < 0)).size:
-            raise not_usable(f"decision {bad[0]}", int(who[bad[0]]), pools[offsets[bad[0]] : offsets[bad[0] + 1]])
-
-    @staticmethod
-    def _check_learned(who: Ints, arms: Floats, status: Ints, found: list[tuple[int, Change]]) -> None:
-        if (bad := np.flatnonzero(status < 0)).size:
-            raise not_learned(bad.tolist(), len(who), int(who[bad[0]]), arms[bad[0]], found)
+        return self._on_cpu.replay(scopes, events, count)
 
     def _only_on_cpu(self, what: str) -> None:
         if self._gpu is not None:
             raise ValueError(f"{what}: expected device='cpu'; fetch single scopes with policy_of")
-
-    def _teach(self, scopes: Ints, status: Ints, run: Callable[[Ints, slice], None]) -> list[tuple[int, Change]]:
-        """Learn all rewards; returns the changes with the places of the rewards that revealed them, in that order."""
-        taught = self._shelf.teach(
-            scopes, status, run, partial(share_out, threads=self.threads, effort=self._shelf.effort)
-        )
-        return [(item, change) for item, changes in sorted(taught, key=lambda each: each[0]) for change in changes]
 
 
 def _on_gpu(desk: Shelf, size: int, threads: int, bounds: tuple[float, float], dtype: str) -> GpuCalls:
