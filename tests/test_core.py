@@ -242,3 +242,9 @@ def test_a_table_beyond_its_limit_is_refused():
     with pytest.raises(ValueError, match="max_arms"):
         small.restore(big.state())
     assert small.rounds == 0
+
+
+@pytest.mark.parametrize("text", ["1", b"1", "inf", "abc"])
+def test_a_reward_that_is_text_is_quoted(text):
+    with pytest.raises(ValueError, match=f"reward: expected a number, got {text!r}"):
+        as_reward(text)
