@@ -58,7 +58,7 @@ class _Objects(Turns, ABC):
     models: ClassVar[int]
     """About how many models learn a reward."""
 
-    effort: ClassVar[int]
+    cost: ClassVar[int]
     """How long a reward takes, by itself, beside one of LinUCB."""
 
     loops: tuple[Any, Any]
@@ -88,7 +88,7 @@ class _Objects(Turns, ABC):
 
 
 class _LinearObjects(_Objects):
-    models = effort = 1
+    models = cost = 1
     loops = scattered.choose_linucb, scattered.learn_ridge
 
     def __init__(self, policies: Sequence[LinUCB | LinTS]) -> None:
@@ -107,7 +107,7 @@ class _LinearObjects(_Objects):
 
 
 class _DriftUCBObjects(_Objects):
-    models, effort = 12, 2
+    models, cost = 12, 2
     loops = scattered.choose_driftucb, scattered.learn_driftucb
 
     def __init__(self, policies: Sequence[DriftUCB]) -> None:
@@ -185,7 +185,7 @@ def pays_to_learn(policy: Any, rewards: int) -> bool:
     >>> [pays_to_learn(policy, 400) for policy in (LinUCB(25), DriftUCB(25), LinUCB(100))]
     [False, True, True]
     """
-    return bool(rewards * policy.dim * _KINDS[type(policy)].effort >= _REWARDS)
+    return bool(rewards * policy.dim * _KINDS[type(policy)].cost >= _REWARDS)
 
 
 def choose_each(

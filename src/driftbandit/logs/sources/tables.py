@@ -27,7 +27,10 @@ _BLOCK = 1 << 20
 """Bytes of a CSV file that are parsed at a time."""
 
 _SEMICOLON = ";"
+"""Parts the columns where decimals have commas."""
+
 _NUMBERS = {"reward", "propensity"}
+"""Roles whose columns hold numbers."""
 
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
@@ -113,9 +116,8 @@ class CSV:
     def __init__(self, files: list[Path], columns: Columns, batch_rows: int, delimiter: str = ",") -> None:
         self.name = str(files[0] if len(files) == 1 else files[0].parent)
         with readable(str(files[0])):
-            self._delimiter = _delimiter_of(files[0], delimiter)
-        delimiter = self._delimiter
-        self._files, self._columns, self._batch_rows = files, columns, batch_rows
+            delimiter = _delimiter_of(files[0], delimiter)
+        self._files, self._columns, self._batch_rows, self._delimiter = files, columns, batch_rows, delimiter
         self._numeric: dict[str, bool] = {}
         roles: list[frozenset[str]] = []
         for file in files:
@@ -138,24 +140,25 @@ class CSV:
                         _count(report, str(file), wrong, line)
                         columns = [_unmarked(column) for column in batch.columns]
                         roles, context = split(batch.schema.names, columns, self._columns, str(file))
-                        if self._delimiter == _SEMICOLON:
-                            roles |= {role: _with_points(roles[role]) for role in _NUMBERS & roles.keys()}
+                        roles |= {role: self._with_points(roles[role]) for role in _NUMBERS & roles.keys()}
                         context = {n: self._typed(n, c, report, str(file), lines) for n, c in context.items()}
                         yield Piece(roles, context, str(file), lines, before - 2)
             before += max([line, *(number + 1 for number in wrong)]) - 2
             _count(report, str(file), wrong)
 
     def _typed(self, name: str, column: Any, report: Report, file: str, lines: Ints) -> Any:
-        numbers = _with_points(column) if self._delimiter == _SEMICOLON else column
         if name not in self._numeric:
-            self._numeric[name] = pa.types.is_floating(arrow.guessed(numbers).type)
+            self._numeric[name] = pa.types.is_floating(arrow.guessed(self._with_points(column)).type)
         if not self._numeric[name]:
             text, unreadable = arrow.texts(column)
             report.note(f"context {name!r} is not UTF-8 and counts as missing", file, lines[unreadable].tolist())
             return text
-        values, unreadable = arrow.numbers(numbers)
+        values, unreadable = arrow.numbers(self._with_points(column))
         report.note(f"context {name!r} is not a number and counts as missing", file, lines[unreadable].tolist())
         return pa.array(values, from_pandas=True)
+
+    def _with_points(self, column: Any) -> Any:
+        return _with_points(column) if self._delimiter == _SEMICOLON else column
 
 
 def _delimiter_of(file: Path, usual: str) -> str:
