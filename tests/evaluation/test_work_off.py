@@ -11,6 +11,14 @@ import pytest
 from driftbandit.evaluation.workers import work_off
 
 
+@pytest.fixture(autouse=True)
+def heeded():
+    """Let Ctrl-C do what it usually does: it is ignored where the tests run in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def note(job, folder, *shared):
     """A job that takes a moment and leaves a file."""
     time.sleep(0.05)
@@ -90,7 +98,6 @@ def test_work_that_ends_in_another_thread_harms_nobody(tmp_path):
     drop_a_ctrl_c()
     with pytest.raises(KeyboardInterrupt):
         next(later)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def test_work_within_work_ends_too(tmp_path):
