@@ -14,6 +14,7 @@ from driftbandit.batch.cuda import DriftUCB
 from driftbandit.batch.cuda.device import source
 from driftbandit.kernels import many
 from driftbandit.kernels.driftucb import acting, compact, drift, experts, frames, mixture, scales
+from driftbandit.kernels.driftucb.ahead import NOTHING
 from driftbandit.kernels.driftucb.ladder import births, evidence, young
 
 
@@ -39,12 +40,15 @@ class Twins:
 
     def learn(self, played, rewards):
         found = [
-            drift.learn(self.rules, *each, 0) for each in zip(self.memos, self.banks, played, rewards, strict=True)
+            drift.learn(self.rules, *each, NOTHING)
+            for each in zip(self.memos, self.banks, played, rewards, strict=True)
         ]
         return np.array(found)
 
     def choose(self, pools):
-        found = [acting.choose(self.rules, *each, 0, 0) for each in zip(self.memos, self.banks, pools, strict=True)]
+        found = [
+            acting.choose(self.rules, *each, 0, NOTHING) for each in zip(self.memos, self.banks, pools, strict=True)
+        ]
         return np.array(found)
 
     def step(self, played, rewards, pools):

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from driftbandit.core import Floats, Ints
 from driftbandit.kernels import pcg64, ridge, windows
 from driftbandit.kernels.compile import fill_in, jit, jit_inside, jit_into
-from driftbandit.kernels.driftucb import acting, compact, drift, frames, relearning
+from driftbandit.kernels.driftucb import acting, compact, drift, frames, mixture, relearning
+from driftbandit.kernels.driftucb.ahead import EVERY_ROW, Ahead, first_rows
 from driftbandit.kernels.driftucb.ladder import young
-from driftbandit.kernels.driftucb.scales import TRIED
+from driftbandit.kernels.driftucb.scales import MEMO, TRIED
 from driftbandit.kernels.vector_units.vectors import fetch
 
 LEARNED, CHANGED, FULL, LEFT = range(4)
@@ -111,15 +112,15 @@ def step_in_turn(
     """Learn as `learn_in_turn` does and, while the scope's models are at hand, choose as `choose_in_turn` does.
 
     A scope that refuses its reward, needs more room for it, or finds a change in it is not asked: its entry of `arms`
-    stays. No scope occurs twice.
+    stays. No scope occurs twice. Of what the following scope has learned, `tell` may fetch a part, and `ask` the rest.
     """
     for k in range(start, stop):
         i = order[k]
         following = order[min(k + 1, stop - 1)]
-        _fetch_pool(features, offsets, following)
         status[i] = tell(state, scopes[i], scopes[following], played[i], rewards[i])
+        _fetch_pool(features, offsets, following)
         if status[i] == LEARNED:
-            arms[i] = ask(state, scopes[i], scopes[i], features[offsets[i] : offsets[i + 1]], 0)
+            arms[i] = ask(state, scopes[i], scopes[following], features[offsets[i] : offsets[i + 1]], 0)
 
 
 def replay_in_turn(
@@ -229,23 +230,47 @@ def _tell_dlinucb(state: Any, scope: int, following: int, x: Floats, reward: flo
 
 
 @jit_inside
-def _fetch_scope(memos: Floats, banks: Floats, scope: int, following: int) -> int:
-    """Fetch the memo of the following scope; how far its bank lies behind that of this scope."""
-    fetch(memos, following * memos.shape[1], memos.shape[1])
-    ahead: int = (following - scope) * banks.shape[1] * banks.shape[2]
-    return ahead
+def _distance(banks: Floats, scope: int, following: int) -> int:
+    """How many numbers behind the bank of this scope that of the following one begins."""
+    distance: int = (following - scope) * banks.shape[1] * banks.shape[2]
+    return distance
+
+
+@jit_inside
+def _fetch_memo(memos: Floats, scope: int) -> None:
+    fetch(memos, scope * memos.shape[1], memos.shape[1])
+
+
+@jit_inside
+def _learning_rows(rules: Floats) -> int:
+    """The rows that `step_in_turn` fetches while a scope learns: two thirds, as learning takes longer than choosing."""
+    models = drift.EXPERTS + len(rules) - drift.RULES
+    rows: int = first_rows(models - models // 3)
+    return rows
 
 
 @jit_into
 def _ask_driftucb(state: Any, scope: int, following: int, pool: Floats, pending: int) -> int:
     rules, memos, banks, _, _, _, _ = state
-    ahead = _fetch_scope(memos, banks, scope, following)
+    memo = memos[scope]
+    _fetch_memo(memos, following)
+    rows = mixture.acting_rows(memo[MEMO : MEMO + 1 + len(rules) - drift.RULES], drift.INCUMBENT)
+    arm: int = acting.choose(rules, memo, banks[scope], pool, pending, (_distance(banks, scope, following), rows))
+    return arm
+
+
+@jit_into
+def _ask_driftucb_in_step(state: Any, scope: int, following: int, pool: Floats, pending: int) -> int:
+    rules, memos, banks, _, _, _, _ = state
+    ahead = _distance(banks, scope, following), ~_learning_rows(rules)
     arm: int = acting.choose(rules, memos[scope], banks[scope], pool, pending, ahead)
     return arm
 
 
 @jit_into
-def tell_driftucb(rules: Floats, memo: Floats, bank: Floats, seen: Floats, x: Floats, reward: float, ahead: int) -> int:
+def tell_driftucb(
+    rules: Floats, memo: Floats, bank: Floats, seen: Floats, x: Floats, reward: float, ahead: Ahead
+) -> int:
     """Teach a reward to a DriftUCB; `seen` is its room for the first rewards, FULL says that it needs more."""
     young = memo[TRIED] < frames.TRIAL
     if young and memo[TRIED] >= len(seen):
@@ -261,14 +286,28 @@ def tell_driftucb(rules: Floats, memo: Floats, bank: Floats, seen: Floats, x: Fl
 
 
 @jit_into
-def _tell_driftucb(state: Any, scope: int, following: int, x: Floats, reward: float) -> int:
+def _teach_driftucb(state: Any, scope: int, following: int, fetched: int, x: Floats, reward: float) -> int:
+    """As `tell`; the rows `fetched` of the following scope's bank are fetched meanwhile."""
     rules, memos, banks, seen, places, rooms, rounds = state
     room, width = rooms[scope], len(x) + 1
     mine = seen[places[scope] : places[scope] + room * width].reshape(room, width)
-    ahead = _fetch_scope(memos, banks, scope, following)
+    _fetch_memo(memos, following)
+    ahead = _distance(banks, scope, following), fetched
     told: int = tell_driftucb(rules, memos[scope], banks[scope], mine, x, reward, ahead)
     if told in (LEARNED, CHANGED):
         rounds[scope] += 1
+    return told
+
+
+@jit_into
+def _tell_driftucb(state: Any, scope: int, following: int, x: Floats, reward: float) -> int:
+    told: int = _teach_driftucb(state, scope, following, EVERY_ROW, x, reward)
+    return told
+
+
+@jit_into
+def _tell_driftucb_in_step(state: Any, scope: int, following: int, x: Floats, reward: float) -> int:
+    told: int = _teach_driftucb(state, scope, following, _learning_rows(state[0]), x, reward)
     return told
 
 
@@ -286,7 +325,7 @@ learn_driftucb = _filled(learn_in_turn, "driftucb", tell=_tell_driftucb)
 step_linucb = _filled(step_in_turn, "linucb", ask=_ask_linucb, tell=_tell_ridge)
 step_lints = _filled(step_in_turn, "lints", ask=_ask_lints, tell=_tell_ridge)
 step_dlinucb = _filled(step_in_turn, "dlinucb", ask=_ask_dlinucb, tell=_tell_dlinucb)
-step_driftucb = _filled(step_in_turn, "driftucb", ask=_ask_driftucb, tell=_tell_driftucb)
+step_driftucb = _filled(step_in_turn, "driftucb", ask=_ask_driftucb_in_step, tell=_tell_driftucb_in_step)
 replay_linucb = _filled(replay_in_turn, "linucb", ask=_ask_linucb, tell=_tell_ridge)
 replay_lints = _filled(replay_in_turn, "lints", ask=_ask_lints_in_replay, tell=_tell_ridge)
 replay_dlinucb = _filled(replay_in_turn, "dlinucb", ask=_ask_dlinucb, tell=_tell_dlinucb)

@@ -16,6 +16,7 @@ from driftbandit.core import Floats, Ints
 from driftbandit.kernels import many, ridge
 from driftbandit.kernels.compile import fill_in, jit, jit_into
 from driftbandit.kernels.driftucb import acting
+from driftbandit.kernels.driftucb.ahead import NOTHING
 from driftbandit.kernels.many import ask
 
 
@@ -85,7 +86,7 @@ MEMO, BANK, SEEN, ROOM = range(4)
 def _ask_driftucb(state: Any, scope: int, following: int, pool: Floats, pending: int) -> int:
     rules, numbers, rows, columns, table, _ = state
     memo, bank = floats_at(table[scope, MEMO], 1, numbers)[0], floats_at(table[scope, BANK], rows, columns)
-    arm: int = acting.choose(rules, memo, bank, pool, pending, 0)
+    arm: int = acting.choose(rules, memo, bank, pool, pending, NOTHING)
     return arm
 
 
@@ -94,7 +95,7 @@ def _tell_driftucb(state: Any, scope: int, following: int, x: Floats, reward: fl
     rules, numbers, rows, columns, table, rounds = state
     memo, bank = floats_at(table[scope, MEMO], 1, numbers)[0], floats_at(table[scope, BANK], rows, columns)
     seen = floats_at(table[scope, SEEN], table[scope, ROOM], len(x) + 1)
-    told: int = many.tell_driftucb(rules, memo, bank, seen, x, reward, 0)
+    told: int = many.tell_driftucb(rules, memo, bank, seen, x, reward, NOTHING)
     if told in (many.LEARNED, many.CHANGED):
         rounds[scope] += 1
     return told

@@ -44,7 +44,7 @@ def test_the_arm_played_has_the_highest_score(world, rounds, count):
 def blended(policy, weights):
     """The row of the mixture of the models that act."""
     row = np.empty(row_size(5))
-    mixture.blend(policy._memo, weights, policy._bank[INCUMBENT:], 5, row, 0)
+    mixture.blend(policy._memo, weights, policy._bank[INCUMBENT:], 5, row)
     return row
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from driftbandit import DriftUCB
 from driftbandit.kernels.driftucb import acting, alone, drift
+from driftbandit.kernels.driftucb.ahead import NOTHING
 
 
 @pytest.mark.parametrize("experts", [0, 1, 4, 9])
@@ -35,10 +36,10 @@ def test_its_kernels_do_what_those_of_three_arrays_do(dim):
     for t in range(300):
         pool = rng.standard_normal((7, dim))
         arm = alone.choose(policy._own, pool, t % 7)
-        assert arm == acting.choose(rules, memo, bank, pool, t % 7, 0)
+        assert arm == acting.choose(rules, memo, bank, pool, t % 7, NOTHING)
         reward = float(pool[arm] @ taste * (1.0 if t < 200 else -1.0) + 0.1 * rng.standard_normal())
         told = alone.learn(policy._own, pool[arm].copy(), reward)
-        assert told == drift.learn(rules, memo, bank, pool[arm].copy(), reward, 0)
+        assert told == drift.learn(rules, memo, bank, pool[arm].copy(), reward, NOTHING)
     np.testing.assert_array_equal(memo, policy._memo)
     np.testing.assert_array_equal(bank, policy._bank)
 

@@ -41,7 +41,7 @@ def learn(numbers, at, drift, x, reward):
     """Let an expert whose row begins at `at` learn; the elder's is the first."""
     z, sizes = np.empty_like(x), whole(UNITS**2)
     expected, square = rows.multiply(numbers, at, 0, DIM, drift, sizes * x, x, z, 0, 0)
-    rows.absorb(numbers, at, 0, DIM, drift, sizes, 0, z, 0, reward - expected, 0.25 + square)
+    rows.absorb(numbers, at, 0, DIM, drift, sizes, 0, z, 0, reward - expected, 0.25 + square, 0)
     return expected, square
 
 

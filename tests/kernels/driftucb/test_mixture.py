@@ -34,7 +34,7 @@ def model(weight, variance):
 def blended(memo, weights, bank):
     """Weight, variance and trace of the mixture of such models."""
     row = np.full(bank.shape[1], 7.0)
-    mixture.blend(memo, weights, bank, 1, row, 0)
+    mixture.blend(memo, weights, bank, 1, row)
     assert row[rows.COUNT] == 0.0, "a mixture has learned nothing itself"
     return *weights_of(row, 1), *matrix_of(row, 1)[0], row[rows.TRACE]
 
@@ -46,7 +46,7 @@ def test_a_mixture_of_many_features_is_blended():
     roots, thetas = rng.standard_normal((4, dim, dim)), rng.standard_normal((4, dim))
     bank = np.stack([row_of(theta, root @ root.T) for theta, root in zip(thetas, roots, strict=True)])
     row = np.full(bank.shape[1], np.nan)
-    mixture.blend(memo, weights, bank, dim, row, 0)
+    mixture.blend(memo, weights, bank, dim, row)
     shares = weights * np.array([0.5, 1.0, 1.0, 1.0])
     np.testing.assert_allclose(weights_of(row, dim), weights @ thetas, rtol=1e-12)
     np.testing.assert_allclose(

@@ -18,8 +18,8 @@ def product(numbers, at, d, x, z, first, ahead):
 
 
 @jit
-def fade_outer(numbers, at, d, w, first, fade, lift, sizes, place):
-    tiles.fade_outer(numbers, at, d, w, first, fade, lift, sizes, place)
+def fade_outer(numbers, at, d, w, first, fade, lift, sizes, place, ahead=0):
+    tiles.fade_outer(numbers, at, d, w, first, fade, lift, sizes, place, ahead)
 
 
 @jit
@@ -72,12 +72,13 @@ def test_products(d, ahead):
     assert (numbers == framed(tiled(matrix))).all()
 
 
+@pytest.mark.parametrize("ahead", [0, 1000])
 @pytest.mark.parametrize("d", DIMS)
-def test_updates_keep_both_halves_equal(d):
+def test_updates_keep_both_halves_equal(d, ahead):
     matrix, rng = symmetric(d), np.random.default_rng(0)
     w, sizes = rng.standard_normal(d), rng.random(d)
     numbers = framed(tiled(matrix))
-    fade_outer(numbers, AT, d, framed(whole(w), FIRST), FIRST, 0.75, 0.5, framed(whole(sizes)), AT)
+    fade_outer(numbers, AT, d, framed(whole(w), FIRST), FIRST, 0.75, 0.5, framed(whole(sizes)), AT, ahead)
     np.testing.assert_allclose(
         numbers, framed(tiled(0.75 * matrix + 0.5 * np.diag(sizes) - np.outer(w, w))), atol=1e-12
     )

@@ -25,7 +25,9 @@ from driftbandit.kernels.compile import (
     scratch,
 )
 from driftbandit.kernels.driftucb import draws, frames, mixture
+from driftbandit.kernels.driftucb.ahead import Ahead, fetch_pieces
 from driftbandit.kernels.driftucb.drift import (
+    EXPERTS,
     EXPLORE,
     EXPLORE_MOST,
     INCUMBENT,
@@ -38,7 +40,7 @@ from driftbandit.kernels.driftucb.drift import (
     units_of,
     with_constant,
 )
-from driftbandit.kernels.driftucb.rows import THETA, TRACE, fetch_row, matrix_at, row_size, score_best
+from driftbandit.kernels.driftucb.rows import THETA, TRACE, matrix_at, row_size, score_best
 from driftbandit.kernels.driftucb.scales import (
     ANCHORED,
     FIRST_SQUARE,
@@ -94,6 +96,13 @@ def widen(
 
 
 @jit_inside
+def _weights(rules: Floats, memo: Floats, experts: int) -> Floats:
+    """How much each model counts."""
+    weights: Floats = memo[MEMO : MEMO + 1 + experts]
+    return mixture.heaviest(weights) if rules[MIX] == 0.0 else weights
+
+
+@jit_inside
 def _begin_weights(memo: Floats, experts: int, theta: Floats) -> None:
     """Overwrite weights by the frame's anchor."""
     theta[:] = 0.0
@@ -131,20 +140,18 @@ def _extremes(sizes: Floats) -> tuple[float, float]:
     return least, largest
 
 
-def _score(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int, ahead: int) -> Any:
+def _score(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int, ahead: Ahead) -> Any:
     """Score every arm by mean + c * deviation under the mixture; a template, with `widen` and `finish` to fill in.
 
     While nothing useful is known, the mean is 0 and the deviation is |x|. With many answers `pending`, a score is the
-    mean under weights drawn from the mixture.
+    mean under weights drawn from the mixture. Meanwhile those rows that `ahead` says of another bank are fetched.
     """
     rules, memo, bank, pool = borrow(rules), borrow(memo), borrow(bank), borrow(pool)
     experts = len(rules) - RULES
     units = units_of(memo, experts)
     count, d = len(pool), len(units)
     features = pool if pool.shape[1] == d else with_constant(pool)
-    weights = memo[MEMO : MEMO + 1 + experts]
-    if rules[MIX] == 0.0:
-        weights = mixture.heaviest(weights)
+    weights = _weights(rules, memo, experts)
     alone, draw = mixture.acts_alone(weights), pending >= draws.OUTSTANDING
     step = 1 if count <= _SMALL else (count - 1) // _SHOWN + 1
     shown = (count - 1) // step + 1
@@ -152,6 +159,7 @@ def _score(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int
     needed = length + size + 2 * whole + seen * (1 + d)
     owned = np.empty(needed) if needed > SCRATCH else scratch()
     room = borrow(owned)
+    fetch_pieces(flat(bank), bank.shape[1], EXPERTS + experts, ahead, 0)
     theta, rest = room[:length], room[length + size :]
     scores, sizes, squares, arms = (
         rest[:whole],
@@ -162,15 +170,16 @@ def _score(rules: Floats, memo: Floats, bank: Floats, pool: Floats, pending: int
 
     if alone:  # its own row does, times these
         rows, at, share, variance = flat(bank), INCUMBENT * bank.shape[1], weights[0], weights[0] * memo[NOISE]
-        fetch_row(rows, at, ahead, bank.shape[1])
     else:
         rows, at, share, variance = room, length, 1.0, 1.0
-        mixture.blend(memo, weights, bank[INCUMBENT:], d, room[length : length + size], ahead)
+        mixture.blend(memo, weights, bank[INCUMBENT:], d, room[length : length + size])
+    fetch_pieces(flat(bank), bank.shape[1], EXPERTS + experts, ahead, 1)
     _begin_weights(memo, experts, theta)
     combine(theta, 0, 1.0, share, rows, at + THETA, length)
     if draw:
         draws.draw(rows, at, theta[:d], rules[EXPLORE] * math.sqrt(variance), int(memo[ROUNDS]) + pending)
     _expect_all(features, step, theta, units, arms, scores, sizes)
+    fetch_pieces(flat(bank), bank.shape[1], EXPERTS + experts, ahead, 2)
     scores, sizes = scores[:count], sizes[:count]
     least, largest = _extremes(sizes)
     if not finite(largest):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import borrow, fill_in, jit, jit_into, lines_of, plain
 from driftbandit.kernels.driftucb import acting, drift
+from driftbandit.kernels.driftucb.ahead import NOTHING
 from driftbandit.kernels.vector_units.vectors import aligned_zeros, padded
 
 _EXPERTS, _DIM, _RULES = range(3)
@@ -48,7 +49,7 @@ _learn = jit_into(fill_in(plain(drift.learn), "learn_inside"))
 def choose(own: Floats, pool: Floats, pending: int) -> int:
     """Index of the arm with the highest score, or NOT_USABLE."""
     rules, memo, bank = _parts(own)
-    arm: int = _choose(rules, memo, bank, pool, pending, 0)
+    arm: int = _choose(rules, memo, bank, pool, pending, NOTHING)
     return arm
 
 
@@ -56,5 +57,5 @@ def choose(own: Floats, pool: Floats, pending: int) -> int:
 def learn(own: Floats, x: Floats, reward: float) -> int:
     """Learn one reward; see `drift.learn`."""
     rules, memo, bank = _parts(own)
-    fired: int = _learn(rules, memo, bank, x, reward, 0)
+    fired: int = _learn(rules, memo, bank, x, reward, NOTHING)
     return fired

@@ -32,6 +32,7 @@ from driftbandit.kernels.compile import (
     scratch,
 )
 from driftbandit.kernels.driftucb import mixture
+from driftbandit.kernels.driftucb.ahead import Ahead, row_ahead
 from driftbandit.kernels.driftucb.experts import drift_of, start_experts
 from driftbandit.kernels.driftucb.ladder import backlog, births, evidence, young
 from driftbandit.kernels.driftucb.rows import (
@@ -157,10 +158,10 @@ def _vector(memo: Floats, experts: int, which: int) -> Floats:
 
 
 @jit
-def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float, ahead: int) -> int:
+def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float, ahead: Ahead) -> int:
     """Learn one reward; 1 if it raised an alarm, whose numbers are then in `memo`, else 0, or NOT_USABLE.
 
-    Meanwhile the bank that lies `ahead` numbers behind this one is fetched, as it is needed next; none if that is 0.
+    Meanwhile those rows that `ahead` says, and all else that learning needs, of another bank are fetched.
     """
     rules, memo, bank, x = borrow(rules), borrow(memo), borrow(bank), borrow(x)
     experts = len(rules) - RULES
@@ -182,8 +183,8 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float, a
     weights = memo[MEMO : MEMO + 1 + experts]
     incumbent, rungs = bank[INCUMBENT], rungs_of(bank, experts)
     rows, waiting, noise, clicks = flat(bank), backlog_at(bank, experts), memo[NOISE], are_clicks(memo)
-    if ahead != 0:
-        _fetch_rest(memo, bank, experts, length, ahead)
+    if ahead[0] != 0:
+        _fetch_rest(memo, bank, experts, length, ahead[0])
 
     total = mixture.total_variance(memo, weights, bank[INCUMBENT:])
     errors, variances = numbers[: 1 + experts], numbers[1 + experts : 2 + 2 * experts]  # of models that act
@@ -217,7 +218,7 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float, a
 
 @jit_inside
 def _fetch_rest(memo: Floats, bank: Floats, experts: int, length: int, ahead: int) -> None:
-    """Fetch what `learn` needs of a bank beside the models that act, if it is as far as this one is."""
+    """Fetch what `learn` needs, beside the models that act, of the bank `ahead`, if it is as far as this one is."""
     rows, waiting = flat(bank), backlog_at(bank, experts)
     rung = EXPERTS + experts + births.rung_of(int(memo[ROUNDS]) + 1, births.RUNGS)  # which may be born anew
     fetch(rows, ahead + sizes_at(bank, experts), 2 * length)
@@ -333,7 +334,7 @@ def _learn_models(
     keep: Floats,
     memo: Floats,
     bank: Floats,
-    ahead: int,
+    ahead: Ahead,
     d: int,
     x: Floats,
     reward: float,
@@ -359,12 +360,13 @@ def _learn_models(
     for last in range(models, 0, -at_once):  # the elder comes last, as experts revert to what it was
         for m in range(last - at_once, last):
             drift = drift_of(keep[m - EXPERTS], memo) if m >= EXPERTS else STEADY
-            means[m], squares[m] = multiply(rows, m * width, 0, d, drift, lifted, x, z, m * length, ahead)
+            means[m], squares[m] = multiply(rows, m * width, 0, d, drift, lifted, x, z, m * length, row_ahead(ahead, m))
         for m in range(last - 1, last - at_once - 1, -1):
             drift = drift_of(keep[m - EXPERTS], memo) if m >= EXPERTS else STEADY
             least = noise if m >= EXPERTS else 1.0
             error, variance = reward - means[m], max(least, _CANCELLED * squares[m]) + max(squares[m], 0.0)
-            absorb(rows, m * width, 0, d, drift, rows, sizes, z, m * length, error, variance)
+            fetched = row_ahead(ahead, m)
+            absorb(rows, m * width, 0, d, drift, rows, sizes, z, m * length, error, variance, fetched)
             if m == ELDER:
                 memo[ELDER_ERRORS] += error * error / variance
                 continue

@@ -18,7 +18,8 @@ import numpy as np
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import flat, jit
-from driftbandit.kernels.driftucb.rows import THETA, TRACE, fetch_row, matrix_at
+from driftbandit.kernels.driftucb.ahead import bit_of
+from driftbandit.kernels.driftucb.rows import THETA, TRACE, matrix_at
 from driftbandit.kernels.driftucb.scales import (
     HIT_VALUE,
     NOISE,
@@ -49,12 +50,20 @@ _LARGEST_LOG = 700.0  # exp of more is infinite, exp of less than its negative i
 
 
 @jit
+def acting_rows(weights: Floats, first: int) -> int:
+    """The bits (`ahead`) of the rows that hold models that act; the incumbent is in row `first`."""
+    rows = bit_of(first)
+    for m in range(1, len(weights)):
+        if weights[m] >= _LIGHT:
+            rows |= bit_of(first + m)
+    return rows
+
+
+@jit
 def acts_alone(weights: Floats) -> bool:
     """Whether the incumbent is the only model that acts."""
-    others = 0
-    for m in range(1, len(weights)):
-        others += weights[m] >= _LIGHT
-    return others == 0
+    alone: bool = acting_rows(weights, 0) == 1
+    return alone
 
 
 @jit
@@ -66,7 +75,7 @@ def heaviest(weights: Floats) -> Floats:
 
 
 @jit
-def blend(memo: Floats, weights: Floats, bank: Floats, d: int, result: Floats, ahead: int) -> None:
+def blend(memo: Floats, weights: Floats, bank: Floats, d: int, result: Floats) -> None:
     """Write the weighted mean of the means and covariances of the models that act into the row `result`.
 
     The models are in the rows of `bank`, the incumbent first.
@@ -75,7 +84,6 @@ def blend(memo: Floats, weights: Floats, bank: Floats, d: int, result: Floats, a
     result[:THETA] = 0.0
     for m in range(len(weights)):
         if weights[m] >= _LIGHT:
-            fetch_row(numbers, m * width, ahead, width)
             result[TRACE] += weights[m] * (memo[NOISE] if m == 0 else 1.0) * numbers[m * width + TRACE]
     mix(result, THETA, weights, _LIGHT, 1.0, numbers, THETA, width, padded(d))
     mix(result, matrix, weights, _LIGHT, memo[NOISE], numbers, matrix, width, matrix_size(d))

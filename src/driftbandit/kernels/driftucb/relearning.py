@@ -9,6 +9,7 @@ import numpy as np
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import copy_into, fill_in, jit, jit_into
 from driftbandit.kernels.driftucb import frames
+from driftbandit.kernels.driftucb.ahead import NOTHING
 from driftbandit.kernels.driftucb.drift import RULES, anchor_of, begin, derive, learn, units_of
 from driftbandit.kernels.driftucb.rows import matrix_at
 from driftbandit.kernels.driftucb.scales import (
@@ -38,7 +39,7 @@ _TOLD = 10.0  # rewards' worth of noise that being told the noise counts for
 def learn_many(rules: Floats, memo: Floats, bank: Floats, features: Floats, rewards: Floats) -> tuple[int, int]:
     """Learn rewards until one raises an alarm or is not usable; how many were shown, and what `learn` said last."""
     for t in range(len(rewards)):
-        fired = learn(rules, memo, bank, features[t], rewards[t], 0)
+        fired = learn(rules, memo, bank, features[t], rewards[t], NOTHING)
         if fired != 0:
             return t + 1, fired
     return len(rewards), 0
@@ -99,7 +100,7 @@ def _begin_in_best_frame(experts: int, memo: Floats, bank: Floats, seen: Floats)
 def relearn(rules: Floats, memo: Floats, bank: Floats, seen: Floats) -> None:
     """Learn all lines of `seen` again."""
     for t in range(len(seen)):
-        learn(rules, memo, bank, seen[t, :-1].copy(), seen[t, -1], 0)
+        learn(rules, memo, bank, seen[t, :-1].copy(), seen[t, -1], NOTHING)
 
 
 def remember(rules: Floats, memo: Floats, bank: Floats, seen: Floats, x: Floats, reward: float, fired: int) -> int:

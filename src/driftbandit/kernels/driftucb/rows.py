@@ -17,6 +17,7 @@ import numpy as np
 from driftbandit.core import Floats, Ints
 from driftbandit.kernels import ridge
 from driftbandit.kernels.compile import SCRATCH, borrow, copy_into, fill_in, hold, jit, jit_inside, scratch
+from driftbandit.kernels.driftucb.ahead import fetch_row
 from driftbandit.kernels.forms import forms_with_tiles
 from driftbandit.kernels.vector_units.tiles import (
     Drift,
@@ -28,14 +29,12 @@ from driftbandit.kernels.vector_units.tiles import (
     product,
     weigh_diagonal,
 )
-from driftbandit.kernels.vector_units.vectors import dot, fetch, padded
+from driftbandit.kernels.vector_units.vectors import dot, padded
 
 COUNT, TRACE = 0, 15
 OTHERS = 1
 """First slot of the head of what only rungs have."""
 THETA = 16
-
-_FETCHED = 512  # numbers of a row that are fetched; of a longer one, the processor expects the rest by itself
 
 STEADY = (1.0, 0.0, 1.0, 0.0)
 """No drift; see `vector_units.tiles.expect`."""
@@ -75,8 +74,8 @@ def multiply(
     """Let a row drift, but for what `absorb` will store, and write M x into z; returns theta'x and x' M x.
 
     The rows begin at the places `at` and, of that to whose weights it drifts, `towards`; z begins at the place `first`
-    of its array. `lifted` is diag(sizes) x, see `absorb`. Meanwhile the row that lies `ahead` numbers behind this one
-    is fetched, as it is needed next; none if that is 0.
+    of its array. `lifted` is diag(sizes) x, see `absorb`. Meanwhile half of the row that lies `ahead` numbers behind
+    this one is fetched, as it is needed next; nothing if that is 0. `absorb` fetches the other half.
     """
     fetch_row(rows, at, ahead, matrix_at(d))
     product(rows, at + matrix_at(d), d, x, z, first, ahead)
@@ -96,6 +95,7 @@ def absorb(
     first: int,
     error: float,
     variance: float,
+    ahead: int,
 ) -> None:
     """Let a row drift and absorb a reward, where z is M x and `error` the reward minus theta'x, after the drift.
 
@@ -105,7 +105,7 @@ def absorb(
     # w w' is given by w alone, because squares of z may overflow
     gain, shrink = error / variance, 1.0 / math.sqrt(variance)
     correct(rows, at + THETA, towards + THETA, drift, z, first, padded(d), gain, shrink)
-    fade_outer(rows, at + matrix_at(d), d, z, first, drift[2], drift[3], sizes, place)
+    fade_outer(rows, at + matrix_at(d), d, z, first, drift[2], drift[3], sizes, place, ahead)
     rows[at + COUNT] += 1.0
 
 
@@ -115,19 +115,12 @@ def note_trace(rows: Floats, at: int, d: int, shares: int) -> None:
     rows[at + TRACE] = weigh_diagonal(rows, at + matrix_at(d), d, rows, shares)
 
 
-@jit_inside
-def fetch_row(rows: Floats, at: int, ahead: int, width: int) -> None:
-    """Fetch so many numbers of the row that lies `ahead` numbers behind the place `at`; nothing if that is 0."""
-    if ahead != 0:
-        fetch(rows, at + ahead, min(width, _FETCHED))
-
-
 @jit
 def learn(rows: Floats, at: int, d: int, x: Floats, reward: float, z: Floats) -> tuple[float, float]:
     """Let the row that begins at the place `at` learn a reward; returns the error and 1 + x' M x, where M = A^-1."""
     mean, square = multiply(rows, at, at, d, STEADY, x, x, z, 0, 0)
     error, width = reward - mean, 1.0 + max(square, 0.0)
-    absorb(rows, at, at, d, STEADY, x, 0, z, 0, error, width)
+    absorb(rows, at, at, d, STEADY, x, 0, z, 0, error, width, 0)
     return error, width
 
 

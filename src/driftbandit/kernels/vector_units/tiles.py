@@ -93,35 +93,57 @@ class TileLines:
 
 
 @jit_inside
+def _fetch_group(numbers: Floats, at: int, i: int, lines: int, ahead: int) -> None:
+    if ahead != 0:
+        fetch(numbers, at + ahead + group_at(i), lines * (i + WIDTH))
+
+
+@jit_inside
 def product(numbers: Floats, at: int, d: int, x: Floats, z: Floats, first: int, ahead: int) -> None:
     """Write M x into z, where M begins at the place `at`, and z at the place `first` of its array.
 
-    Unless `ahead` is 0, the matrix that lies so many numbers behind M is fetched, each group of lines when its turn
-    comes here: the processor waits when it is asked for more at a time.
+    Unless `ahead` is 0, every second group of lines of the matrix that lies so many numbers behind M is fetched, each
+    when its turn comes here; `fade_outer` fetches the others.
     """
     clear(z, first, padded(d))
-    whole, next_at = d - d % WIDTH, at + ahead
+    whole = d - d % WIDTH
     for i in range(0, whole, WIDTH):
-        if ahead != 0:
-            fetch(numbers, next_at + group_at(i), WIDTH * (i + WIDTH))
+        if i & WIDTH:
+            _fetch_group(numbers, at, i, WIDTH, ahead)
         for k in range(0, WIDTH, _AT_ONCE):
             _meet_lines(numbers, at + group_at(i), i, k, x, z, first)
     if d > whole:
-        if ahead != 0:
-            fetch(numbers, next_at + group_at(whole), (d - whole) * (whole + WIDTH))
+        if whole & WIDTH:
+            _fetch_group(numbers, at, whole, d - whole, ahead)
         _meet_rest(numbers, at + group_at(whole), whole, d - whole, x, z, first)
 
 
 @jit_inside
 def fade_outer(
-    numbers: Floats, at: int, d: int, w: Floats, first: int, fade: float, lift: float, sizes: Floats, place: int
+    numbers: Floats,
+    at: int,
+    d: int,
+    w: Floats,
+    first: int,
+    fade: float,
+    lift: float,
+    sizes: Floats,
+    place: int,
+    ahead: int,
 ) -> None:
-    """M <- fade * M + lift * diag(sizes) - w w', where M begins at `at`, w at `first`, and sizes at `place`."""
+    """M <- fade * M + lift * diag(sizes) - w w', where M begins at `at`, w at `first`, and sizes at `place`.
+
+    `ahead` is as in `product`.
+    """
     whole = d - d % WIDTH
     for i in range(0, whole, WIDTH):
+        if not i & WIDTH:
+            _fetch_group(numbers, at, i, WIDTH, ahead)
         for k in range(0, WIDTH, _AT_ONCE):
             _fade_lines(numbers, at + group_at(i), i, k, w, first, fade, lift, sizes, place)
     if d > whole:
+        if not whole & WIDTH:
+            _fetch_group(numbers, at, whole, d - whole, ahead)
         _fade_rest(numbers, at + group_at(whole), whole, d - whole, w, first, fade, lift, sizes, place)
 
 

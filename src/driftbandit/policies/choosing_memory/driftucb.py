@@ -31,6 +31,7 @@ from driftbandit.core import (
     not_finite,
 )
 from driftbandit.kernels.driftucb import acting, alone, compact, drift, frames, relearning, rows, scales
+from driftbandit.kernels.driftucb.ahead import NOTHING
 from driftbandit.kernels.driftucb.experts import BELIEVES
 from driftbandit.kernels.driftucb.ladder.births import clear
 from driftbandit.policies.base import PolicyBase
@@ -185,7 +186,7 @@ class DriftUCB(PolicyBase):
         """Score of every candidate, the highest of which `choose` plays; arguments are as in `choose`."""
         pool = as_pool(features, self.dim)
         scores: Floats = acting.arm_scores(
-            self._rules, self._memo, self._bank, pool, as_count("pending", pending, 0), 0
+            self._rules, self._memo, self._bank, pool, as_count("pending", pending, 0), NOTHING
         )
         if not len(scores):
             raise self._not_usable(pool)

@@ -25,10 +25,11 @@ import numpy as np
 
 from driftbandit.core import Floats
 from driftbandit.kernels.compile import borrow, flat, hold, jit
+from driftbandit.kernels.driftucb.ahead import fetch_row
 from driftbandit.kernels.driftucb.ladder import backlog, blocks, young
 from driftbandit.kernels.driftucb.ladder.blocks import LANES
 from driftbandit.kernels.driftucb.mixture import click_log_chance, least_chance
-from driftbandit.kernels.driftucb.rows import COUNT, THETA, fetch_row, learn
+from driftbandit.kernels.driftucb.rows import COUNT, THETA, learn
 from driftbandit.kernels.driftucb.scales import (
     ALL_COUNT,
     FIRST_SQUARE,
