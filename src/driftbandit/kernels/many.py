@@ -119,6 +119,7 @@ def step_in_turn(
         following = order[min(k + 1, stop - 1)]
         status[i] = tell(state, scopes[i], scopes[following], played[i], rewards[i])
         _fetch_pool(features, offsets, following)
+        fetch(played, following * played.shape[1], played.shape[1])
         if status[i] == LEARNED:
             arms[i] = ask(state, scopes[i], scopes[following], features[offsets[i] : offsets[i + 1]], 0)
 

@@ -185,6 +185,8 @@ def learn(rules: Floats, memo: Floats, bank: Floats, x: Floats, reward: float, a
     rows, waiting, noise, clicks = flat(bank), backlog_at(bank, experts), memo[NOISE], are_clicks(memo)
     if ahead[0] != 0:
         _fetch_rest(memo, bank, experts, length, ahead[0])
+        if evidence.is_time(memo, rows[waiting + backlog.WAITING] + 1.0):  # then young models learn in this round
+            evidence.fetch_heads(rows, (EXPERTS + experts) * bank.shape[1], bank.shape[1], births.RUNGS)
 
     total = mixture.total_variance(memo, weights, bank[INCUMBENT:])
     errors, variances = numbers[: 1 + experts], numbers[1 + experts : 2 + 2 * experts]  # of models that act

@@ -24,7 +24,7 @@ import math
 import numpy as np
 
 from driftbandit.core import Floats
-from driftbandit.kernels.compile import borrow, flat, hold, jit
+from driftbandit.kernels.compile import SCRATCH, borrow, flat, hold, jit, jit_inside, lines_of, scratch
 from driftbandit.kernels.driftucb.ahead import fetch_row
 from driftbandit.kernels.driftucb.ladder import backlog, blocks, young
 from driftbandit.kernels.driftucb.ladder.blocks import LANES
@@ -42,7 +42,7 @@ from driftbandit.kernels.driftucb.scales import (
     are_clicks,
     click_rate,
 )
-from driftbandit.kernels.vector_units.vectors import assign, combine, padded
+from driftbandit.kernels.vector_units.vectors import assign, clear, combine, fetch, padded
 
 # Sums since a rung's birth, in the head of its row, behind the scale:
 (
@@ -133,6 +133,28 @@ def is_time(memo: Floats, waiting: float) -> bool:
     return waiting >= LANES or (int(memo[ROUNDS]) + 1) % LANES == 0
 
 
+@jit_inside
+def fetch_heads(rows: Floats, at: int, width: int, rungs: int) -> None:
+    """Fetch what says which rungs are empty; the ladder begins at the place `at`."""
+    for k in range(rungs):
+        fetch(rows, at + k * width, 1)
+
+
+@jit_inside
+def _living(ladder: Floats, row: int, width: int) -> int:
+    """Where the first rung, from the place `row` on, begins that is not empty; behind the ladder if all are."""
+    while row < len(ladder) and ladder[row + COUNT] < 0.0:
+        row += width
+    return row
+
+
+@jit_inside
+def _fetch_half(ladder: Floats, row: int, width: int, half: int) -> None:
+    """Fetch the first or the second half of the row that begins at the place `row`, if there is one."""
+    if row < len(ladder):
+        fetch_row(ladder, half * (width // 2), row, width // 2)
+
+
 @jit
 def settle(memo: Floats, rungs: Floats, rows: Floats, at: int, units: Floats, limit: float) -> tuple[int, float]:
     """Let all rungs learn the rewards that wait in the backlog that begins at the place `at` of `rows`.
@@ -141,15 +163,16 @@ def settle(memo: Floats, rungs: Floats, rows: Floats, at: int, units: Floats, li
     backlog's allowance is what raises no log-evidence above `limit`.
     """
     d, clicks, count = len(units), are_clicks(memo), int(rows[at + backlog.WAITING])
-    owned_rewards = np.empty((3 + _LINES, LANES))
-    of_rewards = borrow(owned_rewards)
-    errors, widths, means, told = of_rewards[0], of_rewards[1], of_rewards[2], of_rewards[3:]
-    lines = padded(d)
-    owned_tables, owned_room = np.zeros((4, lines * LANES)), np.empty(2 * (LANES * LANES + lines))
-    tables, rest = borrow(owned_tables), borrow(owned_room)  # the last lines of tables, which no feature fills, stay 0
+    length, square, table = padded(d), LANES * LANES, padded(d) * LANES
+    needed = 4 * table + (3 + _LINES) * LANES + 2 * (square + length)
+    owned = np.empty(needed) if needed > SCRATCH else scratch()
+    clear(owned, 0, 4 * table)  # the last lines of tables, which no feature fills, stay 0
+    tables = lines_of(owned, 0, 4, table)
     arms, lifted = tables[0], tables[1]
-    gram, inverse, step, z = 0, LANES * LANES, 2 * LANES * LANES, 2 * LANES * LANES + lines
-    room = tables[2], tables[3], rest[gram:inverse], rest[inverse:step], rest[step:z], rest[z:]
+    of_rewards, rest = lines_of(owned, 4 * table, 3 + _LINES, LANES), borrow(owned)[4 * table + (3 + _LINES) * LANES :]
+    errors, widths, means, told = of_rewards[0], of_rewards[1], of_rewards[2], of_rewards[3:]
+    step, z = rest[2 * square : 2 * square + length], rest[2 * square + length : needed]
+    room = tables[2], tables[3], rest[:square], rest[square : 2 * square], step, z
     backlog.side_by_side(rows, at, d, arms)
     if count > 0 and not clicks:
         _gather(rows, at, d, count, told)
@@ -158,17 +181,16 @@ def settle(memo: Floats, rungs: Floats, rows: Floats, at: int, units: Floats, li
     last = rows[backlog.record(at, count - 1, d) + backlog.THEIR_LOG_WIDTH] if count > 0 else 0.0
     reserve = _LEAST_RESERVE + _RESERVE * last
     backlog.empty(rows, at, reserve)
-    ladder = flat(rungs)
-    best, strongest = -1, _WITHOUT_BEST
-    for k in range(len(rungs)):
-        row = k * rungs.shape[1]
-        fetch_row(ladder, row, rungs.shape[1], rungs.shape[1])
-        if ladder[row + COUNT] < 0.0:
-            continue
+    ladder, width = flat(rungs), rungs.shape[1]
+    best, strongest, following = -1, _WITHOUT_BEST, _living(ladder, 0, width)
+    while following < len(ladder):
+        row, following = following, _living(ladder, following + width, width)
+        _fetch_half(ladder, following, width, 0)
         late = int(ladder[row + LATE])
         ladder[row + LATE] = 0.0
         if late < count:
             _learn(ladder, row, units, rows, at, late, count, arms, lifted, room, means, errors, widths)
+            _fetch_half(ladder, following, width, 1)
             if clicks:
                 for p in range(late, count):
                     place, error = backlog.record(at, p, d), errors[p] * math.sqrt(widths[p])
@@ -187,11 +209,9 @@ def settle(memo: Floats, rungs: Floats, rows: Floats, at: int, units: Floats, li
                 without = _log_evidence(ladder, row, ladder[row + LARGEST_GAIN], _WITHOUT_BEST)
             backlog.allow(rows, at, slack(ladder, row, reserve, limit))
         if evidence > strongest and without > _WITHOUT_BEST:
-            best, strongest = k, evidence
+            best, strongest = row // width, evidence
     backlog.wipe(rows, at, d, count)
-    hold(owned_rewards)
-    hold(owned_tables)
-    hold(owned_room)
+    hold(owned)
     return best, strongest
 
 
