@@ -228,6 +228,7 @@ def test_bad_questions_are_refused(arguments, message):
     ("arguments", "message"),
     [
         (([0, 1], np.zeros((1, DIM)), [0.0, 0.0]), "features: expected 2 rows"),
+        (([], np.zeros((5, DIM)), []), "features: expected 0 rows, got 5"),
         (([0], np.zeros((1, DIM)), [0.0, 0.0]), r"rewards: expected shape \(1,\)"),
         (([0, 1], np.ones((2, DIM)), [0.0, np.nan]), "rewards: .* got nan at 1"),
         (([0, 1], np.ones((2, DIM)), [0.0, 1e101]), r"rewards: .* got 1e\+101 at 1"),

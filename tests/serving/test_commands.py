@@ -207,25 +207,42 @@ def test_a_store_that_lost_its_end_is_no_traceback(cut: float) -> None:
 # ---- serve ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("why", ["held", "text", "port", "scheme"])
-def test_a_service_that_cannot_start_says_why_once(tmp_path: Path, why: str) -> None:
-    Path("text").write_text("Dear diary, this is no database. " * 100)
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
+def test_a_port_that_is_taken_is_refused_before_a_store_is_made(host: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        world = World(tmp_path / "held.db")
-        store, said, status = {
-            "held": ("sqlite:held.db", "held.db: another process is serving from this file", 3),
-            "text": ("sqlite:text", "text: SQLite: NotADBError: file is not a database", 3),
-            "port": ("sqlite:new.db", "address already in use", 3),
-            "scheme": ("new.db", "store: expected sqlite:PATH or postgresql://..., got 'new.db'", 2),
-        }[why]
-        program = [sys.executable, "-c", "from driftbandit.cli import app; app()", "serve", "--insecure-local"]
-        done = subprocess.run(
-            [*program, "--store", store, "--port", port], capture_output=True, text=True, timeout=60, check=False
-        )
-        world.store.close()
+        said = fail("serve", "--insecure-local", "--store", "sqlite:new.db", "--host", host, "--port", port)
+    assert said == f"error: --host, --port: cannot listen on {host}:{port}: Address already in use"
+    assert not Path("new.db").exists()
+
+
+def test_hosts_that_are_not_this_machine_are_refused() -> None:
+    said = fail("serve", "--store", "sqlite:new.db", "--host", "198.51.100.7", "--port", "8080")
+    assert said == "error: --host, --port: cannot listen on 198.51.100.7:8080: Cannot assign requested address"
+    said = fail("serve", "--store", "sqlite:new.db", "--host", "no host", "--port", "8080")
+    assert said.startswith("error: --host, --port: cannot listen on no host:8080: ")
+    assert not Path("new.db").exists()
+
+
+@pytest.mark.parametrize("why", ["held", "text", "scheme"])
+def test_a_service_that_cannot_start_says_why_once(tmp_path: Path, why: str) -> None:
+    Path("text").write_text("Dear diary, this is no database. " * 100)
+    world = World(tmp_path / "held.db")
+    store, said, status = {
+        "held": ("sqlite:held.db", "held.db: another process is serving from this file", 3),
+        "text": ("sqlite:text", "text: SQLite: NotADBError: file is not a database", 3),
+        "scheme": ("new.db", "store: expected sqlite:PATH or postgresql://..., got 'new.db'", 2),
+    }[why]
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    program = [sys.executable, "-c", "from driftbandit.cli import app; app()", "serve", "--insecure-local"]
+    done = subprocess.run(
+        [*program, "--store", store, "--port", port], capture_output=True, text=True, timeout=60, check=False
+    )
+    world.store.close()
     assert done.returncode == status
     assert done.stdout == ""
     assert done.stderr.count(said) == 1

@@ -78,7 +78,7 @@ def as_lines(features: ArrayLike, length: int, dim: int, reason: str = "") -> Fl
 
     `reason` says in the message why so many are expected.
     """
-    lines = as_pool(features, dim) if length else np.zeros((0, dim))
+    lines = as_pool(features, dim) if length or np.size(features) else np.zeros((0, dim))
     if len(lines) != length:
         raise ValueError(f"features: expected {length} rows{reason}, got {len(lines)}")
     return lines

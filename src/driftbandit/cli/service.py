@@ -84,7 +84,7 @@ def serve(
         need_serve()
         from driftbandit.serving.log.places import check_place
         from driftbandit.serving.loop.model import loop_of
-        from driftbandit.serving.server import LOOPBACK, begin_loop, build_app, check_address
+        from driftbandit.serving.server import LOOPBACK, begin_loop, build_app, check_address, check_port
         from driftbandit.serving.server import serve as run
         from driftbandit.serving.stores.base import without_password
 
@@ -102,6 +102,7 @@ def serve(
         elif tls_cert is not None or tls_key is not None:
             raise ValueError("--tls-cert, --tls-key: expected both or neither")
         check_address(store)
+        check_port(host, port)
         shown = without_password(store)
         if model is not None:
             loop_of(model.read_bytes())  # a file that cannot be used is refused before anything begins

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import logging
 import os
@@ -146,6 +147,30 @@ def check_tls(certificate: Path, key: Path) -> None:
             f"--tls-cert, --tls-key: expected a certificate and its private key without a password, both PEM, "
             f"got {certificate} and {key}: {error}"
         ) from error
+
+
+def check_port(host: str, port: int) -> None:
+    """Raise ValueError if nobody can listen there: the port is taken, say, or the address is not this machine's.
+
+    Of several addresses of a name, some may be of a kind that the machine lacks, such as IPv6.
+    """
+    lacking: list[OSError] = []
+    try:
+        places = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, kind, protocol, _, address in places:
+            try:
+                with socket.socket(family, kind, protocol) as listening:
+                    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    listening.bind(address)
+            except OSError as error:
+                if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
+                    raise
+                lacking.append(error)
+        if len(lacking) == len(places):
+            raise lacking[0]
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ValueError(f"--host, --port: cannot listen on {host}:{port}: {reason}") from error
 
 
 def begin_loop(store: Store, name: str, model: Path) -> bool:
