@@ -17,7 +17,7 @@ from driftbandit.core import Floats, Ints
 from driftbandit.kernels import pcg64, ridge, windows
 from driftbandit.kernels.compile import fill_in, jit, jit_inside, jit_into
 from driftbandit.kernels.driftucb import acting, compact, drift, frames, mixture, relearning
-from driftbandit.kernels.driftucb.ahead import EVERY_ROW, Ahead, first_rows
+from driftbandit.kernels.driftucb.ahead import Ahead, first_rows
 from driftbandit.kernels.driftucb.ladder import young
 from driftbandit.kernels.driftucb.scales import MEMO, TRIED
 from driftbandit.kernels.vector_units.vectors import fetch
@@ -114,6 +114,7 @@ def step_in_turn(
     A scope that refuses its reward, needs more room for it, or finds a change in it is not asked: its entry of `arms`
     stays. No scope occurs twice. Of what the following scope has learned, `tell` may fetch a part, and `ask` the rest.
     """
+    no_pending: Any = np.int64(0)  # for 0 itself, a literal, Numba would compile `ask` once more
     for k in range(start, stop):
         i = order[k]
         following = order[min(k + 1, stop - 1)]
@@ -121,7 +122,7 @@ def step_in_turn(
         _fetch_pool(features, offsets, following)
         fetch(played, following * played.shape[1], played.shape[1])
         if status[i] == LEARNED:
-            arms[i] = ask(state, scopes[i], scopes[following], features[offsets[i] : offsets[i + 1]], 0)
+            arms[i] = ask(state, scopes[i], scopes[following], features[offsets[i] : offsets[i + 1]], no_pending)
 
 
 def replay_in_turn(
@@ -146,6 +147,7 @@ def replay_in_turn(
     the choice, ``status[i]`` what became of the event: LEARNED also if there was nothing to learn. Unless choosing
     `draws` at random, a scope's answer for a pool is kept until the scope learns.
     """
+    no_pending: Any = np.int64(0)  # as in `step_in_turn`
     answers = np.empty(len(offsets) - 1, dtype=np.int64)
     asked = np.full(len(offsets) - 1, -1)  # in which period the answer for a pool was given
     period, owner, waits = 0, -1, -1  # an answer holds until the scope learns
@@ -157,7 +159,7 @@ def replay_in_turn(
             period, owner = period + 1, scopes[i]
         first, last = offsets[pools[i]], offsets[pools[i] + 1]
         if draws or asked[pools[i]] != period:
-            answers[pools[i]] = ask(state, scopes[i], scopes[i], features[first:last], 0)
+            answers[pools[i]] = ask(state, scopes[i], scopes[i], features[first:last], no_pending)
             asked[pools[i]] = period
         arms[i] = answers[pools[i]]
         status[i] = LEARNED if arms[i] >= 0 else NOT_USABLE
@@ -243,9 +245,15 @@ def _fetch_memo(memos: Floats, scope: int) -> None:
 
 
 @jit_inside
+def _models(rules: Floats) -> int:
+    """How many models learn every reward."""
+    return drift.EXPERTS + len(rules) - drift.RULES
+
+
+@jit_inside
 def _learning_rows(rules: Floats) -> int:
     """The rows that `step_in_turn` fetches while a scope learns: two thirds, as learning takes longer than choosing."""
-    models = drift.EXPERTS + len(rules) - drift.RULES
+    models = _models(rules)
     rows: int = first_rows(models - models // 3)
     return rows
 
@@ -302,7 +310,8 @@ def _teach_driftucb(state: Any, scope: int, following: int, fetched: int, x: Flo
 
 @jit_into
 def _tell_driftucb(state: Any, scope: int, following: int, x: Floats, reward: float) -> int:
-    told: int = _teach_driftucb(state, scope, following, EVERY_ROW, x, reward)
+    every_row = first_rows(_models(state[0]))
+    told: int = _teach_driftucb(state, scope, following, every_row, x, reward)
     return told
 
 

@@ -11,7 +11,7 @@ from driftbandit.kernels.vector_units import vectors
 
 @pytest.mark.parametrize(
     ("rows", "fetched"),
-    [(0, []), (ahead.EVERY_ROW, [0, 1, 2, 3, 4]), (0b01010, [1, 3]), (ahead.first_rows(2), [0, 1])],
+    [(0, []), (-1, [0, 1, 2, 3, 4]), (0b01010, [1, 3]), (ahead.first_rows(2), [0, 1])],
 )
 def test_bits_say_which_rows_are_fetched(rows, fetched):
     assert [m for m in range(5) if ahead.row_ahead((640, rows), m) == 640] == fetched

@@ -17,8 +17,6 @@ Ahead = tuple[int, int]
 NOTHING: Ahead = (0, 0)
 """Fetch nothing."""
 
-EVERY_ROW = -1
-
 PIECES = 3
 """Into how many pieces `fetch_pieces` cuts a row."""
 
